@@ -75,7 +75,7 @@ def test_levels_are_sent_as_privacy_asks(level: float) -> None:
         assert sum(found) == 6000
         assert chisquare(found, 6000 * chances).pvalue > 1e-6
         assert chisquare(found, 6000 * np.roll(chances, 1)).pvalue < 1e-6
-        mean = setting.scale * reward + setting.slip * (1 + level)
+        mean = setting.scale * reward + setting.level_error * (1 + level)
         assert (chances * [0, level, 1]).sum() == pytest.approx(mean, abs=1e-12)
         assert chances.max() / chances.min() <= odds * (1 + 1e-12)
 

@@ -66,11 +66,11 @@ class Compared(Clinic):
     def release(self) -> None:
         live, due = self.live, self.live.due()
         assert {batch.arm: batch.size for batch in due} == self.naive.due()
-        now, mine = self.naive.announced(), live.now
-        assert (now.leader, now.second, now.length) == (mine.leader, mine.second, mine.length)
+        now, mine = self.naive.announced(), live.current
+        assert (now.leader, now.second, now.length) == (mine.leader, mine.runner_up, mine.length)
         assert (now.by_tails, now.single) == (mine.by_tails, mine.difference)
         assert now.centre == pytest.approx(mine.centre, abs=1e-12)
-        self.seen |= {"third"} if mine.heavy != mine.leader else set()
+        self.seen |= {"third"} if mine.favoured != mine.leader else set()
         self.seen |= {"tails"} if mine.by_tails else set()
         self.seen |= {"difference"} if mine.difference else set()
         people = self.told[due[0].phase]
@@ -88,9 +88,9 @@ class Compared(Clinic):
             seen = {a: seen[a] + more for a, more in zip(seen, noise, strict=False)}
         found = self.naive.release(now, seen)
         assert (found is not None) == live.stopped
-        assert live.book.money == pytest.approx(list(self.naive.money.values()), abs=1e-9)
+        assert live.book.log_wealth == pytest.approx(list(self.naive.money.values()), abs=1e-9)
         assert live.book.mean == pytest.approx(list(self.naive.mean.values()), abs=1e-12)
-        assert set(np.flatnonzero(live.book.out)) == self.naive.out
+        assert set(np.flatnonzero(live.book.eliminated)) == self.naive.out
 
     def pulls(self) -> list[int]:
         """What the oracle knows of everybody dealt."""
@@ -145,7 +145,7 @@ def wrong_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(*about: Any) -> Any:
         now = honest(*about)
-        return now._replace(heavy=now.leader)
+        return now._replace(favoured=now.leader)
 
     monkeypatch.setattr(room, "announce_closed", wrong)
 
@@ -162,7 +162,7 @@ def wrong_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wrong_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds close as planned, however many wait."""
-    monkeypatch.setattr(room, "size_of", lambda f, _, *rest: ahead.size_of(f, 0, *rest))
+    monkeypatch.setattr(room, "choose_size", lambda f, _, *rest: ahead.choose_size(f, 0, *rest))
 
 
 @pytest.mark.parametrize("mistake", [wrong_scores, wrong_renewal, wrong_size])

@@ -61,7 +61,7 @@ class Withholding(Clinic):
         """Whether the first arm is ever out."""
         while not self.live.finished:
             self.day()
-            if self.live.book.out[0]:
+            if self.live.book.eliminated[0]:
                 return True
         return False
 

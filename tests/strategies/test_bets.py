@@ -19,24 +19,24 @@ from discreet.strategies.betting import bets as prices
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
     CALIBRATOR_POWER,
+    compute_log_tail_constant,
+    compute_log_tail_payoff,
     compute_slopes,
-    log_tail_constant,
-    log_tail_payoff,
     make_bets,
     make_bump,
     make_setting,
     measure_closeness,
-    noise_price,
+    price_noise,
 )
-from discreet.strategies.betting.book import NEAR, new_book, odds_of, rival_of, side_of
+from discreet.strategies.betting.book import CLOSENESS, find_odds, find_rival, find_side, new_book
 from discreet.strategies.betting.rounds import (
     OWN,
-    OWN_NEAR,
+    OWN_CLOSENESS,
     RIVAL,
-    RIVAL_NEAR,
+    RIVAL_CLOSENESS,
     announce,
+    compute_net_score,
     fill_scores,
-    net_score,
     release_difference,
 )
 from discreet.strategies.betting.schedule import Plan
@@ -128,8 +128,8 @@ def test_the_price_is_the_moment_of_the_noise() -> None:
             e, x = mpmath.mpf(epsilon), mpmath.mpf(slope)
             terms = [mpmath.exp(x * k - e * abs(k)) for k in range(-3000, 3001)]
             exact = mpmath.log(mpmath.tanh(e / 2) * mpmath.fsum(terms))
-            assert noise_price(slope, epsilon) == pytest.approx(float(exact), rel=1e-10)
-    assert noise_price(0.5, math.inf) == 0
+            assert price_noise(slope, epsilon) == pytest.approx(float(exact), rel=1e-10)
+    assert price_noise(0.5, math.inf) == 0
 
 
 def noise_law(epsilon: float, sigma: float) -> tuple[Floats, Floats]:
@@ -153,11 +153,11 @@ def test_the_tail_constant_is_the_supremum_and_attained_by_every_positive_value(
     r = math.exp(-epsilon)
     above = np.where(k >= 0, r ** np.maximum(k, 0), 1 + r - r ** np.maximum(1 - k, 0)) / (1 + r)
     logs = epsilon * k + np.log(above)
-    s = log_tail_constant(epsilon) - prices.LOG_TAIL_MARGIN
+    s = compute_log_tail_constant(epsilon) - prices.LOG_TAIL_MARGIN
     assert logs.max() == pytest.approx(s, abs=1e-12)
     assert logs[k >= 0] == pytest.approx(s, abs=1e-10)
     less = (1 - 1e-9) * epsilon * k + np.log(above)
-    assert less.max() < log_tail_constant(epsilon)
+    assert less.max() < compute_log_tail_constant(epsilon)
 
 
 def test_a_tail_bet_is_fair() -> None:
@@ -168,9 +168,11 @@ def test_a_tail_bet_is_fair() -> None:
     for _ in range(200):
         sigma, alpha = rng.uniform(0, 0.95), math.exp(rng.uniform(-12, 1))
         edges = np.unique(np.r_[np.exp(np.linspace(-30, 0, 2001)), min(alpha, 1.0)])
-        value = np.exp([log_tail_payoff(math.log(p), sigma, math.log(alpha)) for p in edges])
+        value = np.exp(
+            [compute_log_tail_payoff(math.log(p), sigma, math.log(alpha)) for p in edges]
+        )
         assert np.all(np.diff(value) <= 0)
-        assert log_tail_payoff(0.5, sigma, 0.0) == log_tail_payoff(0.0, sigma, 0.0)
+        assert compute_log_tail_payoff(0.5, sigma, 0.0) == compute_log_tail_payoff(0.0, sigma, 0.0)
         below = float(np.sum(np.diff(edges) * value[1:]))
         above = float(np.sum(np.diff(edges) * value[:-1])) + edges[0] ** power + edges[0] * value[0]
         fair = (1 - sigma) + sigma * min(1.0, 1 / alpha)
@@ -187,7 +189,7 @@ class Kind(NamedTuple):
     """
 
     odds: int
-    heavy: int = 0
+    favoured: int = 0
     difference: bool = False
     by_tails: bool = False
     fine: bool = False
@@ -199,7 +201,7 @@ class Kind(NamedTuple):
 KINDS = {
     "moments": Kind(1),
     "moments, odds": Kind(4),
-    "moments, another arm has the odds": Kind(2, heavy=2),
+    "moments, another arm has the odds": Kind(2, favoured=2),
     "moments, difference": Kind(1, difference=True),
     "moments, zone": Kind(2, indifference_zone=0.5),
     "moments, difference, zone": Kind(1, difference=True, indifference_zone=0.5),
@@ -216,7 +218,7 @@ KINDS = {
     "tails, Gaussian": Kind(2, by_tails=True, sigma=0.8),
     "tails, difference, Gaussian": Kind(1, difference=True, by_tails=True, sigma=2.5),
     "moments, numbers": Kind(2, fine=True),
-    "moments, another arm has the odds, numbers": Kind(2, heavy=2, fine=True),
+    "moments, another arm has the odds, numbers": Kind(2, favoured=2, fine=True),
     "moments, difference, numbers": Kind(1, difference=True, fine=True),
     "moments, numbers, no noise": Kind(2, fine=True, noised=False),
     "moments, numbers, zone": Kind(2, fine=True, indifference_zone=0.5),
@@ -225,7 +227,7 @@ KINDS = {
     "tails, difference, numbers": Kind(1, difference=True, by_tails=True, fine=True),
 }
 GRID = 2
-PAYOFF = np.vectorize(compiled(log_tail_payoff), otypes=[float])
+PAYOFF = np.vectorize(compiled(compute_log_tail_payoff), otypes=[float])
 
 
 class Game:
@@ -246,14 +248,14 @@ class Game:
         self.book = new_book(self.arms, self.bets.tilt.size)
         self.book.mean[0] = 0.9
         plan = Plan(kind.odds, 1, centre, kind.by_tails, kind.difference, kind.fine)
-        self.now = announce(1, 9, 27, plan, kind.heavy, -1, 10**6, 0, self.book)
+        self.now = announce(1, 9, 27, plan, kind.favoured, -1, 10**6, 0, self.book)
         scores = 1 if kind.by_tails else self.bets.tilt.size
         self.table = np.zeros((3, scores, 8))
         fill_scores(self.table, self.now, self.bets, self.setting)
 
     def noise(self, a: int, c: int, j: int) -> tuple[Floats, Floats]:
         """What noise adds to a score, and its chances."""
-        row, unit = self.table[side_of(a, self.now), j], 1.0
+        row, unit = self.table[find_side(a, self.now), j], 1.0
         if not self.kind.noised:
             return np.zeros(1), np.ones(1)
         values, mass = noise_law(self.setting.epsilon, self.kind.sigma)
@@ -264,7 +266,11 @@ class Game:
         if self.kind.difference:
             slopes = [row[RIVAL] if c == self.now.leader else -row[OWN]]
         if self.kind.fine:
-            slopes += [row[OWN_NEAR]] if self.kind.difference else [row[OWN_NEAR], row[RIVAL_NEAR]]
+            slopes += (
+                [row[OWN_CLOSENESS]]
+                if self.kind.difference
+                else [row[OWN_CLOSENESS], row[RIVAL_CLOSENESS]]
+            )
         total, chance = np.zeros(1), np.ones(1)
         for slope in slopes:
             total = np.add.outer(total, slope * unit * values).ravel()
@@ -275,7 +281,7 @@ class Game:
         """The chance of each assignment, and the rows of `fresh` without noise;
         `outcomes` are [person, arm] in units.
         """
-        odds = np.array([odds_of(a, self.now) for a in range(self.arms)]) / self.now.weight
+        odds = np.array([find_odds(a, self.now) for a in range(self.arms)]) / self.now.weight
         bump = make_bump(self.now.centre, GRID)
         for arms in itertools.product(range(self.arms), repeat=len(outcomes)):
             fresh = np.zeros((self.arms, 3))
@@ -287,15 +293,17 @@ class Game:
 
     def means(self, outcomes: NDArray[np.int64], a: int, c: int) -> list[float]:
         """The mean of the factor of each bet on arm a against c."""
-        shift = self.kind.indifference_zone * odds_of(a, self.now)
+        shift = self.kind.indifference_zone * find_odds(a, self.now)
         noises = [self.noise(a, c, j) for j in range(self.table.shape[1])]
         found = [0.0] * len(noises)
         for chance, fresh in self.states(outcomes):
             self.book.fresh[:] = fresh
             if self.kind.difference:
-                release_difference(0.0, float(fresh[:, NEAR].sum()), self.now, self.book)
+                release_difference(0.0, float(fresh[:, CLOSENESS].sum()), self.now, self.book)
             for j, (noise, mass) in enumerate(noises):
-                net = net_score(self.table, side_of(a, self.now), j, a, c, shift, self.book)
+                net = compute_net_score(
+                    self.table, find_side(a, self.now), j, a, c, shift, self.book
+                )
                 logs = net + noise
                 if self.kind.by_tails:
                     logs = PAYOFF(-net - noise, *self.level)
@@ -305,12 +313,12 @@ class Game:
     def tail_excess(self, outcomes: NDArray[np.int64], a: int, c: int) -> float:
         """The largest log of P(p <= y) / y over all y that p takes, below 1."""
         noise, mass = self.noise(a, c, 0)
-        shift, logs, chances = self.kind.indifference_zone * odds_of(a, self.now), [], []
+        shift, logs, chances = self.kind.indifference_zone * find_odds(a, self.now), [], []
         for chance, fresh in self.states(outcomes):
             self.book.fresh[:] = fresh
             if self.kind.difference:
-                release_difference(0.0, float(fresh[:, NEAR].sum()), self.now, self.book)
-            net = net_score(self.table, side_of(a, self.now), 0, a, c, shift, self.book)
+                release_difference(0.0, float(fresh[:, CLOSENESS].sum()), self.now, self.book)
+            net = compute_net_score(self.table, find_side(a, self.now), 0, a, c, shift, self.book)
             logs.append(-net - noise)
             chances.append(chance * mass)
         log_p, chance_of = np.concatenate(logs), np.concatenate(chances)
@@ -325,7 +333,7 @@ class Game:
         but how well depends on those before. After n participants a tail bet goes all
         in with the share stake(n).
         """
-        odds = np.array([odds_of(arm, self.now) for arm in range(self.arms)]) / self.now.weight
+        odds = np.array([find_odds(arm, self.now) for arm in range(self.arms)]) / self.now.weight
         noise, mass = self.noise(a, c, 0)
         most = self.now.weight * self.now.announced
 
@@ -334,7 +342,7 @@ class Game:
             self.book.fresh[a, :2], self.book.fresh[c, :2] = state[:2], state[2:]
             if self.kind.difference:
                 release_difference(0.0, 0.0, self.now, self.book)
-            net = net_score(self.table, side_of(a, self.now), 0, a, c, 0.0, self.book)
+            net = compute_net_score(self.table, find_side(a, self.now), 0, a, c, 0.0, self.book)
             if self.kind.by_tails:
                 return float(mass @ np.exp(PAYOFF(-net - noise, stake(n), self.level[1])))
             return float(mass @ np.exp(net + noise))
@@ -378,7 +386,7 @@ def largest_mean(name: str, games: int = 3) -> float:
         game = Game(kind, epsilon, 0.25 * int(rng.integers(1, 4)))
         game.level = float(rng.uniform(0.05, 0.6)), float(rng.uniform(-6, 0))
         for a in range(game.arms):
-            c = rival_of(a, game.now)
+            c = find_rival(a, game.now)
             outcomes = draw_tied(rng, game, game.now.weight, a, c)
             found = max(found, *game.means(outcomes, a, c))
             if kind.by_tails:
@@ -428,7 +436,7 @@ def test_a_moment_bet_on_a_tie_is_exactly_fair() -> None:
 
 
 def test_a_price_that_is_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "noise_price", lambda *about: 0.99 * noise_price(*about))
+    monkeypatch.setattr(rounds, "price_noise", lambda *about: 0.99 * price_noise(*about))
     assert mean_on_ties() > 1 + 1e-3
 
 
@@ -436,7 +444,7 @@ def test_odds_that_are_wrong_are_caught(monkeypatch: pytest.MonkeyPatch) -> None
     """The bet against the follower gains: the leader plays twice as often as the score
     says, and those who tie do better than the centre.
     """
-    monkeypatch.setattr(rounds, "ratio_of", lambda side, now: 1.0)
+    monkeypatch.setattr(rounds, "compute_odds_ratio", lambda side, now: 1.0)
     assert max(Game(Kind(2), 1.0, 0.25).means(TIES, 1, 0)) > 1.01
 
 
@@ -447,7 +455,9 @@ def test_a_tail_constant_that_is_too_small_is_caught(monkeypatch: pytest.MonkeyP
     game = Game(KINDS["tails, difference"], 0.5, 0.5)
     nobody = np.zeros((0, 2), np.int64)
     assert -2 * prices.LOG_TAIL_MARGIN < game.tail_excess(nobody, 1, 0) <= 0
-    monkeypatch.setattr(rounds, "log_tail_constant", lambda e: log_tail_constant(e) - 1e-3)
+    monkeypatch.setattr(
+        rounds, "compute_log_tail_constant", lambda e: compute_log_tail_constant(e) - 1e-3
+    )
     game = Game(KINDS["tails, difference"], 0.5, 0.5)
     assert game.tail_excess(nobody, 1, 0) > 9e-4
 

@@ -17,15 +17,15 @@ from discreet.simulation.engine import simulate
 from discreet.simulation.laws import bernoulli
 from discreet.strategies.betting.bets import (
     LOG_TAIL_MARGIN,
+    compute_log_tail_constant,
+    compute_log_tail_payoff,
     compute_slopes,
-    log_tail_constant,
-    log_tail_payoff,
     make_bets,
     make_betting_rules,
     make_setting,
-    noise_price,
+    price_noise,
 )
-from discreet.strategies.betting.book import COUNT, PULLS, SUM, new_book
+from discreet.strategies.betting.book import ASSIGNED, COUNT, SUM, new_book
 from discreet.strategies.betting.rounds import announce_first, release_difference
 from discreet.strategies.betting.schedule import stays_active
 from discreet.strategies.presets import bet_se
@@ -200,9 +200,9 @@ def test_price_of_noise(epsilon: float) -> None:
     for share in (1e-6, 0.3, 0.8, 0.99):
         tilt = mpmath.mpf(share * epsilon)
         exact = mpmath.log((mpmath.cosh(epsilon) - 1) / (mpmath.cosh(epsilon) - mpmath.cosh(tilt)))
-        found = noise_price(share * epsilon, epsilon)
+        found = price_noise(share * epsilon, epsilon)
         assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-12)
-    assert noise_price(1.0, math.inf) == 0
+    assert price_noise(1.0, math.inf) == 0
 
 
 def test_stakes_add_up() -> None:
@@ -258,15 +258,15 @@ def test_tail_constants_are_enough(epsilon: float) -> None:
     """Lemma 4: never below the exact supremum; of one noise equal to it, but for the
     margin.
     """
-    alone = log_tail_constant(epsilon)
+    alone = compute_log_tail_constant(epsilon)
     assert exact_tail(epsilon * (1 - 1e-9), 0, epsilon) <= alone <= tail(epsilon) + 1.1e-6
     assert exact_tail(epsilon, 0, epsilon) == pytest.approx(tail(epsilon), abs=1e-9)
     for share in (0.05, 0.3, 0.5, 0.8, 0.95):
         exact = exact_tail(epsilon * (1 - 1e-9), share * epsilon, epsilon)
-        both = alone + noise_price(share * epsilon, epsilon)
+        both = alone + price_noise(share * epsilon, epsilon)
         assert exact <= both + 1e-9
         assert both == pytest.approx(tail(epsilon) + moment(share * epsilon, epsilon), abs=1.1e-6)
-        assert exact > both - noise_price(share * epsilon, epsilon) - epsilon
+        assert exact > both - price_noise(share * epsilon, epsilon) - epsilon
 
 
 def test_the_margin_covers_rounding_where_both_slopes_are_nearly_epsilon() -> None:
@@ -278,7 +278,7 @@ def test_the_margin_covers_rounding_where_both_slopes_are_nearly_epsilon() -> No
             slope = epsilon * (1 - 1e-9) * (1 - 1e-9 * rng.uniform())
             top, part = mpmath.cosh(epsilon), mpmath.cosh(slope)
             exact = float(mpmath.log((top - 1) / (top - part)))
-            worst = max(worst, exact - noise_price(slope, epsilon))
+            worst = max(worst, exact - price_noise(slope, epsilon))
     assert 1e-7 < worst < LOG_TAIL_MARGIN / 2
 
 
@@ -288,13 +288,14 @@ def test_a_tail_bet_wins_nothing_on_average(sigma: float, alpha: float) -> None:
     """Lemma 5: over a uniform p-value."""
 
     def weighed(x: float) -> float:
-        return math.exp(log_tail_payoff(-x, sigma, math.log(alpha)) - x)
+        return math.exp(compute_log_tail_payoff(-x, sigma, math.log(alpha)) - x)
 
     edge = -math.log(alpha)
     parts = [quad(weighed, *ends)[0] for ends in ((0, edge), (edge, edge + 5), (edge + 5, 100))]
     assert sum(parts) == pytest.approx(1, abs=1e-6)
     values = [
-        log_tail_payoff(-x, sigma, math.log(alpha)) for x in np.linspace(-1, 30, 200).tolist()
+        compute_log_tail_payoff(-x, sigma, math.log(alpha))
+        for x in np.linspace(-1, 30, 200).tolist()
     ]
     assert (np.diff(values) >= 0).all()
 
@@ -303,7 +304,7 @@ def test_a_difference_is_private() -> None:
     """One participant moves it by at most 1; a score reads the exact difference."""
     rng, setting = np.random.default_rng(2), make_setting(2, 0.01, 0.1)
     book = new_book(2, 20)
-    now = announce_first(setting, 10**9, book)._replace(leader=1, second=0)
+    now = announce_first(setting, 10**9, book)._replace(leader=1, runner_up=0)
     assert now.difference
     for _ in range(50):
         counts = rng.integers(0, 30, 2)
@@ -327,13 +328,13 @@ def test_an_arm_that_is_out_wakes_up() -> None:
     everyone if everyone is out.
     """
     setting, book = make_setting(3, 1.0, 0.1), new_book(3, 20)
-    book.total[:, PULLS] = 100, 10_000, 10_000
-    book.out[0], book.money[0] = True, setting.target
+    book.total[:, ASSIGNED] = 100, 10_000, 10_000
+    book.eliminated[0], book.log_wealth[0] = True, setting.target
     assert all(stays_active(a, 10_000, setting, book) for a in range(3))
     assert [stays_active(a, 3_000, setting, book) for a in range(3)] == [False, True, True]
-    book.money[0] += 3
+    book.log_wealth[0] += 3
     assert not stays_active(0, 10_000, setting, book)
-    book.out[:], book.money[:] = True, 900.0
+    book.eliminated[:], book.log_wealth[:] = True, 900.0
     assert all(stays_active(a, 10_000, setting, book) for a in range(3))
 
 

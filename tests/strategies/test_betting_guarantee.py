@@ -24,18 +24,18 @@ from discreet.strategies.betting.bets import (
     Bets,
     Setting,
     Slopes,
-    log_tail_constant,
+    compute_log_tail_constant,
     make_betting_rules,
 )
 from discreet.strategies.betting.book import (
     SUM,
     Book,
     Round,
+    compute_log_wealth,
     count_marked,
+    find_odds,
+    find_pair_row,
     new_book,
-    odds_of,
-    pair_row,
-    whole_wealth,
 )
 from discreet.strategies.betting.rounds import settle
 from discreet.strategies.betting.schedule import Plan, choose_centre, choose_odds
@@ -197,7 +197,9 @@ def test_an_indifference_zone_stops_near_ties_within_it(
 @pytest.mark.slow
 def test_a_tail_constant_one_nat_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not alarm(lost((0.5, 0.5), 0.01, {}, 600), 600, 0.1)
-    monkeypatch.setattr(rounds, "log_tail_constant", lambda e: log_tail_constant(e) - 1)
+    monkeypatch.setattr(
+        rounds, "compute_log_tail_constant", lambda e: compute_log_tail_constant(e) - 1
+    )
     assert alarm(lost((0.5, 0.5), 0.01, {}, 600), 600, 0.1)
 
 
@@ -242,7 +244,7 @@ def test_noise_left_out_of_the_price_is_caught(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(rounds, "plan_next", short_next)
     tied = (0.5,) * arms
     assert not alarm(lost(tied, 0.1, {}, 100, cap=60 * arms), 100, 0.1)
-    monkeypatch.setattr(rounds, "noise_price", lambda *about: 0.0)
+    monkeypatch.setattr(rounds, "price_noise", lambda *about: 0.0)
     assert alarm(lost(tied, 0.1, {}, 100, cap=60 * arms), 100, 0.1)
 
 
@@ -280,9 +282,9 @@ def pairs_that_win(epsilon: float, runs: int, cap: int) -> int:
         while now.length >= 1:
             loop.draw_round(rng, laws, now, setting, pulls, book)
             now, book = rounds.settle_and_announce(now, rules.bets, setting, cap, book)
-            row = pair_row(0, 1, book)
+            row = find_pair_row(0, 1, book)
             if row >= 0:
-                most = max(most, whole_wealth(book.pair, row, rules.bets))
+                most = max(most, compute_log_wealth(book.pair_wealth, row, rules.bets))
         found += most >= math.log(5)
     return found
 
@@ -292,7 +294,7 @@ def test_an_indifference_gap_counted_too_large_is_caught(
     monkeypatch: pytest.MonkeyPatch, epsilon: float, cap: int
 ) -> None:
     assert not alarm(pairs_that_win(epsilon, 80, cap), 80, 0.2)
-    monkeypatch.setattr(rounds, "odds_of", lambda a, now: 1.5 * odds_of(a, now))
+    monkeypatch.setattr(rounds, "find_odds", lambda a, now: 1.5 * find_odds(a, now))
     assert alarm(pairs_that_win(epsilon, 80, cap), 80, 0.2)
 
 

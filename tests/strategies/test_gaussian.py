@@ -23,10 +23,10 @@ from discreet.strategies import units
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
+    compute_log_gaussian_tail_constant,
     compute_slopes,
-    log_gaussian_tail_constant,
     make_betting_rules,
-    noise_price,
+    price_noise,
 )
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import COST
@@ -78,7 +78,7 @@ def test_the_price_is_at_least_the_moment(sigma: float) -> None:
     """For every slope; half of it is not, wherever noise is not all but whole."""
     short = []
     for slope in np.geomspace(0.01, 6, 30) / sigma:
-        exact, price = log_moment(slope, sigma), noise_price(slope, 1.0, sigma)
+        exact, price = log_moment(slope, sigma), price_noise(slope, 1.0, sigma)
         assert exact <= price * (1 + 1e-12) + 1e-15
         short.append(exact > price / 2)
     assert all(short) == (sigma >= 0.7)
@@ -114,9 +114,12 @@ def test_the_tail_constant_is_enough() -> None:
         sigma = math.exp(rng.uniform(math.log(0.4), math.log(25)))
         one = rng.uniform(0.3, 4.5) / sigma
         other = one * rng.choice([0.0, 0.25, 0.7, 1.0])
-        exact, found = largest(one, other, sigma), log_gaussian_tail_constant(one, other, sigma)
+        exact, found = (
+            largest(one, other, sigma),
+            compute_log_gaussian_tail_constant(one, other, sigma),
+        )
         assert exact <= found + 1e-9
-        assert found <= noise_price(one, 1.0, sigma) + noise_price(other, 1.0, sigma) + 1.1e-6
+        assert found <= price_noise(one, 1.0, sigma) + price_noise(other, 1.0, sigma) + 1.1e-6
         if sigma > 10 and sigma * math.hypot(one, other) > 1.3:
             slack.append(found - exact - one - other)
     assert len(slack) > 5
@@ -174,7 +177,7 @@ def test_runs_stop_and_err_within_delta(
 
 
 def priced(slope: float, sigma: float) -> float:
-    return noise_price(slope, 1.0, sigma)
+    return price_noise(slope, 1.0, sigma)
 
 
 def money_ever(price: Any, delta: float) -> float:
@@ -242,11 +245,13 @@ def test_every_bet_of_a_run_pays_for_its_noise(
 ) -> None:
     strategy = bet_se(0.1, epsilon=1.0, **GAMMA)
     assert unpaid(strategy, means) <= 1e-12
-    monkeypatch.setattr(rounds, "noise_price", lambda *noise: noise_price(*noise) / 2)
+    monkeypatch.setattr(rounds, "price_noise", lambda *noise: price_noise(*noise) / 2)
     assert unpaid(strategy, means) > 0.1
     monkeypatch.undo()
-    tail = log_gaussian_tail_constant
-    monkeypatch.setattr(rounds, "log_gaussian_tail_constant", lambda *noise: tail(*noise) - 2)
+    tail = compute_log_gaussian_tail_constant
+    monkeypatch.setattr(
+        rounds, "compute_log_gaussian_tail_constant", lambda *noise: tail(*noise) - 2
+    )
     assert unpaid(strategy, means) > 0.1
 
 
@@ -255,8 +260,10 @@ def test_a_tail_constant_a_nat_and_a_half_too_small_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not alarm(lost((0.5, 0.5), 0.05, GAMMA, 300), 300, 0.1)
-    tail = log_gaussian_tail_constant
-    monkeypatch.setattr(rounds, "log_gaussian_tail_constant", lambda *noise: tail(*noise) - 1.5)
+    tail = compute_log_gaussian_tail_constant
+    monkeypatch.setattr(
+        rounds, "compute_log_gaussian_tail_constant", lambda *noise: tail(*noise) - 1.5
+    )
     assert alarm(lost((0.5, 0.5), 0.05, GAMMA, 300), 300, 0.1)
 
 
@@ -277,7 +284,7 @@ def test_intervals_pay_for_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     assert not alarm(misses(), 40, 0.1)
-    monkeypatch.setattr(room, "noise_price", lambda slope, epsilon, sigma: 0.0)
+    monkeypatch.setattr(room, "price_noise", lambda slope, epsilon, sigma: 0.0)
     assert alarm(misses(), 40, 0.1)
 
 

@@ -12,8 +12,12 @@ from discreet import InvalidInputError
 from discreet._types import Floats
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting.bets import Bets, Setting, make_bets, make_setting
-from discreet.strategies.betting.book import PULLS, SUM, new_book
-from discreet.strategies.betting.inference import compute_interval, log_p_value, make_doubt
+from discreet.strategies.betting.book import ASSIGNED, SUM, new_book
+from discreet.strategies.betting.inference import (
+    compute_interval,
+    compute_log_p_value,
+    make_mean_test,
+)
 
 
 def alarm(found: int, of: int, rate: float) -> bool:
@@ -81,7 +85,7 @@ def test_noise_that_is_not_paid_for_is_caught(monkeypatch: pytest.MonkeyPatch) -
         return found
 
     assert not alarm(misses(), 40, 0.1)
-    monkeypatch.setattr(room, "noise_price", lambda slope, epsilon, sigma: 0.0)
+    monkeypatch.setattr(room, "price_noise", lambda slope, epsilon, sigma: 0.0)
     assert alarm(misses(), 40, 0.1)
 
 
@@ -91,7 +95,7 @@ def test_an_interval_is_what_nobody_doubts(drift: bool) -> None:
     setting, bets = make_setting(2, 1.0, 0.1), make_bets(1.0)
     for total in ([30.0, 100, 2, 100], [3.0, 40, 1, 40], [-2.0, 10, 1, 10], [990.0, 1000, 3, 1000]):
         row = np.array(total)
-        doubt, target = make_doubt(row, bets, 1.0, drift), -math.log(0.05)
+        doubt, target = make_mean_test(row, bets, 1.0, drift), -math.log(0.05)
         kept = [x for x in np.arange(0, 1.0005, 1e-3) if doubt(x)[0] < target]
         found = compute_interval(row, 0.05, bets, setting, drift)
         assert found == pytest.approx((min(kept), max(kept)), abs=1.1e-3)
@@ -117,8 +121,8 @@ def test_a_level_that_is_none_is_refused() -> None:
 def test_a_p_value_is_one_over_the_money() -> None:
     """Less what floating point may have invented; at most 1."""
     book = new_book(2, 40)
-    book.money[:] = 3.0, -1.0
-    book.total[:, PULLS] = 10**13
-    assert log_p_value(0, book) == pytest.approx(-2.9)
-    assert log_p_value(1, book) == 0
+    book.log_wealth[:] = 3.0, -1.0
+    book.total[:, ASSIGNED] = 10**13
+    assert compute_log_p_value(0, book) == pytest.approx(-2.9)
+    assert compute_log_p_value(1, book) == 0
     assert SUM == 0

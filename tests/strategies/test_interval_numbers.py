@@ -19,18 +19,18 @@ from discreet.strategies.betting.bets import (
     Bets,
     BettingRules,
     Setting,
-    closeness_weight,
+    choose_closeness_weight,
     make_betting_rules,
     make_bump,
     measure_closeness,
 )
-from discreet.strategies.betting.book import COUNT, NEAR, SUM, Book, Round, new_book
+from discreet.strategies.betting.book import CLOSENESS, COUNT, SUM, Book, Round, new_book
 from discreet.strategies.betting.inference import (
-    Beside,
+    ClosenessTotals,
+    add_closeness,
     compute_interval,
-    make_doubt,
-    new_beside,
-    set_aside,
+    make_mean_test,
+    new_closeness_totals,
 )
 from discreet.strategies.betting.rounds import book_releases
 from discreet.strategies.units import LEVELS
@@ -57,18 +57,18 @@ TRUSTS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bets on closeness are made anew, so that planted mistakes are in them."""
-    monkeypatch.setattr(room, "_price_closeness", room._price_closeness.__wrapped__)
+    monkeypatch.setattr(room, "_weigh_closeness", room._weigh_closeness.__wrapped__)
 
 
 class TellResult(NamedTuple):
     """What was released about `RUNS` arms of the same law."""
 
     book: Book
-    beside: Beside
+    beside: ClosenessTotals
 
 
 def nothing(bets: Bets) -> TellResult:
-    return TellResult(new_book(RUNS, bets.tilt.size), new_beside(RUNS, bets))
+    return TellResult(new_book(RUNS, bets.tilt.size), new_closeness_totals(RUNS, bets))
 
 
 def rules(trust: str, outcomes: str = "numbers") -> BettingRules:
@@ -97,7 +97,7 @@ def sent(
     z = now.centre
     share = np.where(rewards < z, rewards / z, (rewards - z) / (1 - z))
     level = (rewards >= z) * 1 + (rng.random(rewards.shape) < share)
-    slips = rng.random(rewards.shape) / setting.slip
+    slips = rng.random(rewards.shape) / setting.level_error
     level = np.where(slips < 2, level + 1 + np.floor(slips).astype(int), level) % 3
     units = np.array([0, round(z * setting.grid), setting.grid])[level]
     return units.sum(axis=1), (level == 1).sum(axis=1) * setting.grid
@@ -126,9 +126,9 @@ def play(
     grid = setting.grid if now.fine else 1
     total, near = sent(rng, rewards, now, setting)
     book.fresh[:, SUM] = (total + noise(rng, grid, setting)) / grid
-    book.fresh[:, NEAR] = (near + noise(rng, grid, setting)) / grid if now.fine else 0.0
+    book.fresh[:, CLOSENESS] = (near + noise(rng, grid, setting)) / grid if now.fine else 0.0
     book.fresh[:, COUNT] = size
-    set_aside(now, bets, setting, book, beside)
+    add_closeness(now, bets, setting, book, beside)
     book_releases(now, setting, book)
 
 
@@ -142,7 +142,7 @@ def missed(trust: str, law: str, sizes: list[int]) -> int:
         play(rng, draw(rng, (RUNS, size)), now, BettingRules(bets, setting), told)
         for arm in range(RUNS):
             about = told.book.total[arm], bets, setting.epsilon, False
-            found = make_doubt(*about, told.beside.select(arm))(sent_mean)[0]
+            found = make_mean_test(*about, told.beside.select(arm))(sent_mean)[0]
             ever[arm] |= found >= -math.log(ALPHA)
     return int(ever.sum())
 
@@ -165,7 +165,7 @@ def test_intervals_cover_at_all_times(trust: str, law: str) -> None:
 def test_intervals_cover_under_much_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """And do not if the noise of closeness and sums is not paid for."""
     assert not alarm(missed("global 1", "beta", SHORT))
-    monkeypatch.setattr(room, "fine_noise_price", lambda slope, epsilon: 0.0)
+    monkeypatch.setattr(room, "price_fine_noise", lambda slope, epsilon: 0.0)
     assert alarm(missed("global 1", "beta", SHORT))
 
 
@@ -178,9 +178,9 @@ def test_closeness_that_weighs_too_much_is_caught(
     """
 
     def heavier(tilt: float, centre: float, kind: int, epsilon: float) -> float:
-        return min(1.5 * closeness_weight(tilt, centre, kind, epsilon), 0.95 * epsilon)
+        return min(1.5 * choose_closeness_weight(tilt, centre, kind, epsilon), 0.95 * epsilon)
 
-    monkeypatch.setattr(room, "closeness_weight", heavier)
+    monkeypatch.setattr(room, "choose_closeness_weight", heavier)
     monkeypatch.setattr(f"{__name__}.CENTRES", [0.5])
     assert alarm(missed(trust, "constant", [*ROUNDS, 1280]))
 
@@ -222,7 +222,7 @@ def test_an_interval_is_what_nobody_doubts(trust: str) -> None:
         total, mine = book.total[arm], beside.select(arm)
         places = np.arange(0, 1.0005, 1e-3)
         scaled = 0.5 + setting.scale * (places - 0.5)
-        doubt_at = make_doubt(total, bets, setting.epsilon, False, mine)
+        doubt_at = make_mean_test(total, bets, setting.epsilon, False, mine)
         both = np.array([doubt_at(x) for x in scaled])
         doubt, slope = both.T
         assert (np.diff(doubt, 2) > -1e-9).all()
@@ -236,10 +236,10 @@ def test_an_interval_is_what_nobody_doubts(trust: str) -> None:
 
 def test_a_difference_says_nothing_about_one_mean() -> None:
     bets, setting = rules("global 1")
-    book, beside = new_book(2, bets.tilt.size), new_beside(2, bets)
+    book, beside = new_book(2, bets.tilt.size), new_closeness_totals(2, bets)
     book.fresh[:] = 5.0
-    set_aside(fine_round(0.5)._replace(difference=True), bets, setting, book, beside)
-    assert not beside.aside.any()
-    assert not beside.lift.any()
-    set_aside(fine_round(0.5), bets, setting, book, beside)
-    assert beside.aside.all()
+    add_closeness(fine_round(0.5)._replace(difference=True), bets, setting, book, beside)
+    assert not beside.fixed.any()
+    assert not beside.shift.any()
+    add_closeness(fine_round(0.5), bets, setting, book, beside)
+    assert beside.fixed.all()

@@ -56,7 +56,7 @@ class Operated:
         flight = self.live.queue[-1]
         weights = np.zeros(self.live.arms)
         for row, arm in enumerate(self.live.rows):
-            odds = flight.plan.odds if row == flight.heavy else 1
+            odds = flight.plan.odds if row == flight.favoured else 1
             weights[arm] = odds * flight.playing[row]
         return weights / weights.sum()
 
@@ -64,7 +64,7 @@ class Operated:
         """Noisy sums, from bits."""
         live = self.live
         sums = [float(self.rng.binomial(size, MEANS[arm])) for arm, _, size in live.due()]
-        if live.now.difference:
+        if live.current.difference:
             sums = [max(sums) - min(sums)]
         return sums, [0.1 * one for one in sums] if live.fine else None
 
@@ -154,19 +154,19 @@ def _dealable(weights: list[int]) -> list[int]:
 
 
 def _fewest(live: BettingRun) -> Any:
-    return lambda arm: -int(live.queue[-1].dealt[live.rows.index(arm)])
+    return lambda arm: -int(live.queue[-1].assigned[live.rows.index(arm)])
 
 
 @pytest.mark.parametrize("randomisation", DEALINGS)
 def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
     live = started(DEALINGS[randomisation])
-    assert live.book.money.any()
+    assert live.book.log_wealth.any()
     before, pulls = live.table(), [view.pulls for view in live.table()]
     means = live.book.mean.copy()
     live.drop(0)
-    assert not live.book.money.any()
+    assert not live.book.log_wealth.any()
     assert not live.book.wealth.any()
-    assert not live.book.out.any()
+    assert not live.book.eliminated.any()
     assert live.book.mean.tolist() == means[1:].tolist()
     assert live.recommendation != 0
     assert live.smallest_delta() is None
@@ -175,7 +175,7 @@ def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
     assert live.take() is None or randomisation == "ahead"
     while live.due():
         assert 0 not in [batch.arm for batch in live.due()]
-        assert live.now.length == 0
+        assert live.current.length == 0
         live.release([batch.size / 2 for batch in live.due()])
         assert not live.book.wealth.any()
     opening = live.open()
@@ -190,9 +190,9 @@ def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
 @pytest.mark.parametrize("randomisation", DEALINGS)
 def test_an_added_arm_plays_from_the_next_round_on(randomisation: str) -> None:
     live = started(DEALINGS[randomisation])
-    money = live.book.money.tolist()
+    money = live.book.log_wealth.tolist()
     live.add()
-    assert live.book.money.tolist() == [*money, 0.0]
+    assert live.book.log_wealth.tolist() == [*money, 0.0]
     assert live.take(lambda _: 4) is None
     assert live.table()[4].pulls == 0
     while not live.due():
@@ -245,20 +245,20 @@ def test_the_stakes_of_a_cut_round_are_those_announced(
     live.maximum(live.samples + participants)
     while not live.due():
         take(live)
-    now, lengths, weight = live.now, [], arms if arms == 2 else arms + 1
+    now, lengths, weight = live.current, [], arms if arms == 2 else arms + 1
     assert (now.announced, now.length) == (plan.length, participants // weight)
     assert (now.by_tails, now.difference) == (True, arms == 2)
-    honest, before = schedule.all_in_share, live.book.money.copy()
+    honest, before = schedule.choose_all_in_share, live.book.log_wealth.copy()
 
     def record(a: int, rival: int, length: int, *about: Any) -> float:
         lengths.append(length)
         return float(honest(a, rival, length, *about))
 
-    monkeypatch.setattr(rounds, "all_in_share", record)
+    monkeypatch.setattr(rounds, "choose_all_in_share", record)
     released = 1 if now.difference else arms
     live.release([0.0] * released)
     assert lengths == [plan.length] * arms
-    assert (live.book.money != before).all()
+    assert (live.book.log_wealth != before).all()
     assert len(live.leads()) == (0 if arms > 2 else 2 if now.length else 1)
 
 
@@ -272,7 +272,7 @@ def test_what_an_operator_may_not_do() -> None:
     live.drop(2)
     with pytest.raises(InvalidInputError, match="two arms must be left"):
         live.drop(0)
-    with pytest.raises(InvalidInputError, match="indifference_zone"):
+    with pytest.raises(InvalidInputError, match="indifference zone"):
         started(indifference_zone=0.1).add()
     live.stopped = True
     with pytest.raises(InvalidInputError, match="has stopped"):

@@ -14,23 +14,23 @@ from discreet._types import Ints
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
     Bump,
-    bump_height,
-    closeness_weight,
+    choose_closeness_weight,
+    compute_bump_height,
+    compute_rounding_cost,
     compute_slopes,
-    fine_noise_price,
     make_bets,
     make_bump,
     make_setting,
     measure_closeness,
-    rounding_cost,
+    price_fine_noise,
 )
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import (
     COST,
     OWN,
-    OWN_NEAR,
+    OWN_CLOSENESS,
     RIVAL,
-    RIVAL_NEAR,
+    RIVAL_CLOSENESS,
     announce,
     fill_scores,
 )
@@ -99,9 +99,9 @@ def test_privacy_does_not_rest_on_the_height_of_the_bump(grid: int) -> None:
         units, close = table(tall)
         assert private(units, close, grid)
         bare = [
-            math.floor(tall.below * rounding_cost(-1, k / grid))
+            math.floor(tall.below * compute_rounding_cost(-1, k / grid))
             if k / grid < centre
-            else math.floor(tall.above * rounding_cost(1, k / grid))
+            else math.floor(tall.above * compute_rounding_cost(1, k / grid))
             for k in range(grid + 1)
         ]
         assert not private(units, np.array(bare), grid)
@@ -122,7 +122,7 @@ def test_the_pair_uses_all_the_room_there_is() -> None:
         assert all(measure_closeness(k, bump) < min(k, grid - k) for k in units)
         assert any(measure_closeness(k, tall) == min(k, grid - k) for k in units)
         assert measure_closeness(int(centre * grid), bump) == pytest.approx(
-            grid * bump_height(centre), abs=2
+            grid * compute_bump_height(centre), abs=2
         )
 
 
@@ -138,7 +138,7 @@ def test_the_bump_is_highest_at_its_centre_only_near_one_half() -> None:
         assert (max(values) > 1.01 * height) == (not edge - 0.05 < centre < 1.05 - edge)
     assert max(
         measure_closeness(k, make_bump(0.1, grid)) for k in range(0, grid, 64)
-    ) == pytest.approx(2.105 * grid * bump_height(0.1), rel=1e-3)
+    ) == pytest.approx(2.105 * grid * compute_bump_height(0.1), rel=1e-3)
 
 
 # --- a bump that fits under every rho -------------------------------------------------
@@ -154,16 +154,16 @@ def excess(tilt: float, centre: float, more: float = 1.0) -> float:
     units; a tiny absolute error is forgiven as the docs say.
     """
     grid, worst = 2**FINE, -math.inf
-    bump, weight = make_bump(centre, grid), closeness_weight(tilt, centre, BUMP, math.inf)
+    bump, weight = make_bump(centre, grid), choose_closeness_weight(tilt, centre, BUMP, math.inf)
     middle = int(centre * grid)
     places = [1, 2, 3, 100, 10_000, middle // 2, middle - 1, middle, middle + 1]
     places += [(middle + grid) // 2, grid - 10_000, grid - 100, grid - 2, grid - 1]
     for k in places:
         y = mpmath.mpf(k) / grid
         q = (
-            bump.below * rounding_cost(-1, k / grid)
+            bump.below * compute_rounding_cost(-1, k / grid)
             if k / grid < centre
-            else bump.above * rounding_cost(1, k / grid)
+            else bump.above * compute_rounding_cost(1, k / grid)
         )
         with mpmath.workdps(60):
             exact = exact_rho(tilt, y)
@@ -208,16 +208,18 @@ def test_steep_tilts_leave_little_room(centre: float) -> None:
 def test_weights_of_closeness() -> None:
     """Even in (tilt, centre), from 0, growing, below epsilon; for levels rho itself."""
     for centre in FEW:
-        assert closeness_weight(0.0, centre, BUMP, 1.0) == 0
-        weights = [closeness_weight(size, centre, BUMP, math.inf) for size in SIZES]
+        assert choose_closeness_weight(0.0, centre, BUMP, 1.0) == 0
+        weights = [choose_closeness_weight(size, centre, BUMP, math.inf) for size in SIZES]
         assert (np.diff(weights) > 0).all()
         for tilt in TILTS:
-            found = closeness_weight(tilt, centre, BUMP, math.inf)
+            found = choose_closeness_weight(tilt, centre, BUMP, math.inf)
             assert found == pytest.approx(
-                closeness_weight(-tilt, 1 - centre, BUMP, math.inf), rel=1e-4
+                choose_closeness_weight(-tilt, 1 - centre, BUMP, math.inf), rel=1e-4
             )
-            assert closeness_weight(tilt, centre, BUMP, 0.5) == min(found, 0.4)
-            assert closeness_weight(tilt, centre, LEVELS, math.inf) == rounding_cost(tilt, centre)
+            assert choose_closeness_weight(tilt, centre, BUMP, 0.5) == min(found, 0.4)
+            assert choose_closeness_weight(tilt, centre, LEVELS, math.inf) == compute_rounding_cost(
+                tilt, centre
+            )
 
 
 @pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
@@ -233,9 +235,9 @@ def test_levels_are_bet_on_by_straight_lines(level: float, odds: tuple[int, int]
             for sent in (0.0, level, 1.0):
                 near = float(sent == level)
                 own = score.own_count - score.own * sent
-                own += near * closeness_weight(-score.own, level, LEVELS, math.inf)
+                own += near * choose_closeness_weight(-score.own, level, LEVELS, math.inf)
                 rival = score.rival_count + score.rival * sent
-                rival += near * closeness_weight(score.rival, level, LEVELS, math.inf)
+                rival += near * choose_closeness_weight(score.rival, level, LEVELS, math.inf)
                 assert math.exp(own) == pytest.approx(1 - score.step * (sent - x), rel=1e-9)
                 line = 1 + ratio * score.step * (sent - x)
                 assert math.exp(rival) == pytest.approx(line, rel=1e-9)
@@ -258,11 +260,11 @@ def test_the_price_of_fine_noise_is_enough(epsilon: float) -> None:
     not do.
     """
     for share in (1e-5, 0.01, 0.3, 0.6, 0.8, 0.99):
-        price = fine_noise_price(share * epsilon, epsilon)
+        price = price_fine_noise(share * epsilon, epsilon)
         for grid in (1, 2, 3, 64, 1000, 2**FINE):
             assert price >= exact_price(share * epsilon, epsilon, grid) * (1 - 1e-14)
         assert 0.999 * price < exact_price(share * epsilon, epsilon, 2**FINE)
-    assert fine_noise_price(1.0, math.inf) == 0
+    assert price_fine_noise(1.0, math.inf) == 0
 
 
 STEP = 0.002
@@ -293,7 +295,7 @@ def short_of(plan: Plan, epsilon: float, grid: int) -> float:
     fill_scores(table, now, bets, setting)
     lacks = [-math.inf]
     for row in table[: 1 if plan.odds == 1 else 2, 0]:
-        sums, near = row[[OWN, RIVAL]].tolist(), row[[OWN_NEAR, RIVAL_NEAR]].tolist()
+        sums, near = row[[OWN, RIVAL]].tolist(), row[[OWN_CLOSENESS, RIVAL_CLOSENESS]].tolist()
         assert 0 < min(near) <= max(near) < 0.8 * epsilon
         noises = [sums[0], near[0]] if now.difference else sums + near
         tail = exact_tail([slope / grid for slope in noises], epsilon / grid)
@@ -311,5 +313,5 @@ def test_tail_bets_pay_for_all_noise(
     plan = Plan(1 if difference else 2, 50, centre, True, difference, True)
     assert short_of(plan, epsilon, grid) <= 1e-9
     if difference and grid > 1:
-        monkeypatch.setattr(rounds, "fine_noise_price", lambda slope, e: 0.0)
+        monkeypatch.setattr(rounds, "price_fine_noise", lambda slope, e: 0.0)
         assert short_of(plan, epsilon, grid) > 0.01

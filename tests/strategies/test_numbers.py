@@ -23,14 +23,14 @@ from discreet.strategies.betting import schedule as plan
 from discreet.strategies.betting.bets import (
     Bump,
     Setting,
-    bump_height,
-    closeness_weight,
-    fine_noise_price,
-    log_tail_constant,
+    choose_closeness_weight,
+    compute_bump_height,
+    compute_log_tail_constant,
+    compute_rounding_cost,
     make_betting_rules,
     make_bump,
     measure_closeness,
-    rounding_cost,
+    price_fine_noise,
 )
 from discreet.strategies.betting.book import Round
 from discreet.strategies.presets import bet_se
@@ -138,7 +138,7 @@ def plain(cell: Cell, run: int) -> tuple[Found, Story]:
     while now.winner < 0 and now.length >= 1:
         draw(rng, laws, now, setting, pulls, book)
         now, book = rounds.settle_and_announce(now, bets, setting, cap, book)
-        story.append(book.money.tolist())
+        story.append(book.log_wealth.tolist())
     arm = now.winner if now.winner >= 0 else books.find_front_runner(book)
     return (now.samples, arm, now.winner >= 0, now.number, pulls.tolist()), story
 
@@ -237,21 +237,25 @@ def everywhere(name: str, value: Any) -> Plant:
 def smooth_only(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """B as if the case of steep tilts were not there."""
     weight = (
-        rounding_cost(tilt, centre)
+        compute_rounding_cost(tilt, centre)
         if kind == LEVELS
-        else rounding_cost(tilt, centre) / bump_height(centre)
+        else compute_rounding_cost(tilt, centre) / compute_bump_height(centre)
     )
     return min(weight, 0.8 * epsilon)
 
 
 def too_large(tilt: float, centre: float, kind: int, epsilon: float) -> float:
-    return min(1.5 * closeness_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
+    return min(1.5 * choose_closeness_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
 
 
 def bump_by_half(units: int, bump: Bump) -> int:
     """The sides of a bump change at 1/2, not at its centre."""
     y = units / bump.grid
-    q = bump.below * rounding_cost(-1.0, y) if y < 0.5 else bump.above * rounding_cost(1.0, y)
+    q = (
+        bump.below * compute_rounding_cost(-1.0, y)
+        if y < 0.5
+        else bump.above * compute_rounding_cost(1.0, y)
+    )
     return max(0, min(math.floor(q), units, bump.grid - units))
 
 
@@ -260,20 +264,22 @@ def half_noise(rng: np.random.Generator, now: Round, setting: Setting) -> float:
 
 
 PLANTED: dict[str, Plant] = {
-    "B 1.5 times too large": swap(rounds, "closeness_weight", too_large),
+    "B 1.5 times too large": swap(rounds, "choose_closeness_weight", too_large),
     "B lowered by a tenth": swap(
-        rounds, "closeness_weight", lambda *args: 0.9 * closeness_weight(*args)
+        rounds, "choose_closeness_weight", lambda *args: 0.9 * choose_closeness_weight(*args)
     ),
-    "B not less for steep tilts": swap(rounds, "closeness_weight", smooth_only),
+    "B not less for steep tilts": swap(rounds, "choose_closeness_weight", smooth_only),
     "B of the other side": swap(
-        rounds, "closeness_weight", lambda tilt, *rest: closeness_weight(-tilt, *rest)
+        rounds, "choose_closeness_weight", lambda tilt, *rest: choose_closeness_weight(-tilt, *rest)
     ),
     "B up to .9 epsilon": swap(prices, "CLOSENESS_SHARE", 0.9),
-    "no price": swap(rounds, "fine_noise_price", lambda slope, epsilon: 0.0),
+    "no price": swap(rounds, "price_fine_noise", lambda slope, epsilon: 0.0),
     "price a tenth less": swap(
-        rounds, "fine_noise_price", lambda *args: 0.9 * fine_noise_price(*args)
+        rounds, "price_fine_noise", lambda *args: 0.9 * price_fine_noise(*args)
     ),
-    "height 5 % less": swap(prices, "bump_height", lambda centre: 0.95 * bump_height(centre)),
+    "height 5 % less": swap(
+        prices, "compute_bump_height", lambda centre: 0.95 * compute_bump_height(centre)
+    ),
     "bump at 1/2": swap(laws, "make_bump", lambda centre, grid: make_bump(0.5, grid)),
     "bump turns over at 1/2": swap(laws, "measure_closeness", bump_by_half),
     "bump 1/64 higher": swap(
@@ -281,14 +287,16 @@ PLANTED: dict[str, Plant] = {
     ),
     "noise of half the size": swap(loop, "draw_noise", half_noise),
     "tail constants of whole numbers": swap(
-        rounds, "log_tail_constant", lambda tick: log_tail_constant(2**20 * tick)
+        rounds, "compute_log_tail_constant", lambda tick: compute_log_tail_constant(2**20 * tick)
     ),
     "numbers in all rounds": swap(plan, "is_finer", lambda *args: True),
     "bits in all rounds but the first": swap(plan, "is_finer", lambda *args: False),
-    "plans without closeness": everywhere("closeness_share", lambda book: 0.0),
+    "plans without closeness": everywhere("measure_closeness_share", lambda book: 0.0),
     "centres of finer places": swap(plan, "PLACES", 2**20),
-    "levels: bets at the announced one": everywhere("sent_centre", lambda centre, setting: centre),
-    "levels: their shift kept": swap(rounds, "sent_shift", lambda now, setting: 0.0),
+    "levels: bets at the announced one": everywhere(
+        "compute_sent_centre", lambda centre, setting: centre
+    ),
+    "levels: their shift kept": swap(rounds, "compute_sent_shift", lambda now, setting: 0.0),
     "levels: less often the middle": swap(laws, "hat", lambda *args: 0.9 * hat(*args)),
 }
 

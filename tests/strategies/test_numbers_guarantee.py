@@ -20,9 +20,9 @@ from discreet.strategies.betting.bets import (
     Bets,
     BettingRules,
     Setting,
-    closeness_weight,
-    fine_noise_price,
+    choose_closeness_weight,
     make_betting_rules,
+    price_fine_noise,
 )
 from discreet.strategies.betting.book import SUM, Book, Round
 from discreet.strategies.betting.rounds import settle
@@ -143,7 +143,7 @@ def test_a_best_beta_is_lost_with_probability_delta_at_most(name: str) -> None:
 
 def too_large(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """Planted mistake: closeness weighs half as much again."""
-    return min(1.5 * closeness_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
+    return min(1.5 * choose_closeness_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_closeness_that_weighs_too_much_is_caught(
     laws = MISLEADING[name]
     rules = rules_of(laws, epsilon, options)
     assert not alarm(lost(laws, rules, runs, 400), runs)
-    monkeypatch.setattr(rounds, "closeness_weight", too_large)
+    monkeypatch.setattr(rounds, "choose_closeness_weight", too_large)
     assert alarm(lost(laws, rules, runs, 400), runs)
 
 
@@ -187,7 +187,7 @@ def unpaid(slope: float, epsilon: float) -> float:
     """Planted mistake: noise whose slope is neither that of the tilt nor of the rival,
     that of closeness, costs nothing.
     """
-    return fine_noise_price(slope, epsilon) if slope < 0.5 else 0.0
+    return price_fine_noise(slope, epsilon) if slope < 0.5 else 0.0
 
 
 def one_bet(tilt: float) -> Bets:
@@ -209,7 +209,7 @@ def test_noise_of_closeness_left_out_of_the_price_is_caught(
     monkeypatch.setattr(rounds, "plan_next", low_next)
     monkeypatch.setattr(rounds, "find_leaders", lambda marks, wanted, book: (0, 1))
     assert not alarm(lost(laws, rules, 600, 600), 600, 0.02)
-    monkeypatch.setattr(rounds, "fine_noise_price", unpaid)
+    monkeypatch.setattr(rounds, "price_fine_noise", unpaid)
     assert alarm(lost(laws, rules, 600, 600), 600, 0.02)
 
 

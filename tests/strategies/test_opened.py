@@ -142,9 +142,10 @@ def test_a_round_is_opened_before_anybody_is_dealt() -> None:
 NAMES = {
     "": "samples stopped recommendation margins rounds queue arrays",
     "rounds": "arms opened lengths settled rows dropped",
-    "arrays": "wealth total mean precision money out slot pair",
+    "arrays": "wealth total mean precision log_wealth eliminated pair_slot pair_wealth",
 }
-FLIGHT = "number heavy planned lasted since closed void odds length centre by_tails difference fine"
+FLIGHT = "number favoured planned played_length played_participants closed void "
+FLIGHT += "odds length centre by_tails difference fine"
 
 
 def test_the_names_of_a_stored_run() -> None:
@@ -157,10 +158,10 @@ def test_the_names_of_a_stored_run() -> None:
     assert " ".join(state) == NAMES[""]
     assert " ".join(state["rounds"]) == NAMES["rounds"]
     assert " ".join(state["arrays"]) == NAMES["arrays"]
-    assert [" ".join(flight) for flight in state["queue"]] == [f"{FLIGHT} playing dealt"]
-    assert [" ".join(one) for one in state["rounds"]["dropped"]] == ["arm total aside lift"]
+    assert [" ".join(flight) for flight in state["queue"]] == [f"{FLIGHT} playing assigned"]
+    assert [" ".join(one) for one in state["rounds"]["dropped"]] == ["arm total fixed shift"]
     numbers = opened(bets(epsilon=1.0, outcomes="numbers"), 3, 1000).dump()
-    assert " ".join(numbers["arrays"]) == NAMES["arrays"] + " close aside lift"
+    assert " ".join(numbers["arrays"]) == NAMES["arrays"] + " closeness_totals fixed shift"
 
 
 @pytest.mark.parametrize("part", ["", "rounds", "arrays", "flight"])

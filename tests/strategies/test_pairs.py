@@ -96,7 +96,7 @@ def played(strategy: Strategy, runs: int = RUNS, people: int = 4000) -> Iterator
 def misses(pair: Pair) -> bool:
     """Whether the interval at 1 - ALPHA leaves out the true difference."""
     if isinstance(pair, PairBets):
-        return pair.doubt_difference(GAP * pair.setting.scale)[0] >= math.log(1 / ALPHA)
+        return pair.test_difference(GAP * pair.setting.scale)[0] >= math.log(1 / ALPHA)
     low, high = pair.interval(ALPHA)
     return not low <= GAP <= high
 
@@ -181,7 +181,7 @@ def test_noise_of_a_margin_that_is_not_paid_for_is_caught(
         return count
 
     assert not alarm(found(), RUNS, ALPHA)
-    monkeypatch.setattr(pair_module, "noise_price", lambda slope, epsilon, sigma: 0.0)
+    monkeypatch.setattr(pair_module, "price_noise", lambda slope, epsilon, sigma: 0.0)
     assert alarm(found(), RUNS, ALPHA)
 
 
@@ -198,7 +198,7 @@ def test_interval_and_p_value_say_the_same(name: str) -> None:
     assert -1 <= low <= pair.difference <= high <= 1
     if isinstance(pair, PairBets):
         for end in (low, high):
-            doubt = pair.doubt_difference(end * pair.setting.scale)[0]
+            doubt = pair.test_difference(end * pair.setting.scale)[0]
             assert abs(end) == 1 or doubt == pytest.approx(math.log(20), abs=1e-4)
 
 
@@ -213,7 +213,9 @@ def test_least_doubt_against_the_formula() -> None:
 
     def money(x: float, y: float) -> float:
         each = [
-            start - one.people * math.log1p(x * up) - other.people * math.log1p(y * down)
+            start
+            - one.participants * math.log1p(x * up)
+            - other.participants * math.log1p(y * down)
             for start, up, down in zip(pair.start, one.rise, other.rise, strict=True)
         ]
         return float(np.logaddexp.reduce(each))
@@ -221,10 +223,10 @@ def test_least_doubt_against_the_formula() -> None:
     for difference in (-0.5, 0.0, 0.2):
         levels = np.linspace(max(0, -difference), min(1, 1 - difference), 2001)
         least = min(money(level + difference, level) for level in levels)
-        found, slope = pair.doubt_difference(difference)
+        found, slope = pair.test_difference(difference)
         assert found == pytest.approx(least, abs=1e-3)
         assert slope == pytest.approx(
-            (pair.doubt_difference(difference + 1e-5)[0] - found) / 1e-5, rel=0.01
+            (pair.test_difference(difference + 1e-5)[0] - found) / 1e-5, rel=0.01
         )
 
 

@@ -8,7 +8,8 @@ from discreet.strategies.run import new_run
 
 ALWAYS = ["samples", "stopped", "recommendation"]
 BOARD = ["board.pulls", "board.due", "board.led", "board.led_pulls", "board.share"]
-BOOK = ["wealth", "total", "mean", "precision", "money", "out", "slot", "pair"]
+BOOK = ["wealth", "total", "mean", "precision", "log_wealth", "eliminated"]
+BOOK += ["pair_slot", "pair_wealth"]
 STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
     "phased": (
         discreet.adap_tt(1, 0.1),
@@ -33,7 +34,7 @@ STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
     "numbers": (
         discreet.bet_se(0.1, 1, outcomes="numbers"),
         [*ALWAYS, "margins", "rounds", "queue"],
-        [*BOOK, "close", "aside", "lift"],
+        [*BOOK, "closeness_totals", "fixed", "shift"],
     ),
 }
 

@@ -56,7 +56,7 @@ class Player(Crowd):
             assert self.live.take(self.deal) is not None
 
     def release(self) -> None:
-        now = self.live.now
+        now = self.live.current
         super().release()
         self.note(self.live.settled, now.length, now.number + 1)
 

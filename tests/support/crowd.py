@@ -29,7 +29,7 @@ class Crowd:
 
     def release(self) -> None:
         """What is due, with noise."""
-        live, now = self.live, self.live.now
+        live, now = self.live, self.live.current
         marks = {
             "fine": now.fine,
             "bits": not now.fine,
@@ -54,7 +54,7 @@ class Crowd:
     def note(self, samples: int, length: int, number: int) -> None:
         """A round that was released."""
         book = self.live.book
-        public = [samples, book.out.size - book.out.sum(), length, number]
+        public = [samples, book.eliminated.size - book.eliminated.sum(), length, number]
         self.rounds.append([*public, *book.mean])
 
     def _people(self, arm: int, size: int) -> list[int]:
@@ -62,7 +62,7 @@ class Crowd:
         values = self.rng.choice(len(self.values), size, p=self.chances[arm]).tolist()
         if self.live.setting.kind == LEVELS:
             return self._levels([self.values[one] for one in values])
-        if not self.live.now.fine:
+        if not self.live.current.fine:
             bits = [int(self.rng.random() < self.values[one]) for one in values]
             self.tape.sums.append((size, sum(bits)))
             return bits
@@ -81,7 +81,7 @@ class Crowd:
 
     def _levels(self, values: list[float]) -> list[int]:
         """One of three levels, then with some chance another."""
-        middle, slip = float(self.live.now.centre), self.live.setting.slip
+        middle, slip = float(self.live.current.centre), self.live.setting.level_error
         levels = (0, round(middle * self.live.setting.grid), self.live.setting.grid)
         sent = []
         for value in values:

@@ -13,7 +13,7 @@ from discreet.jit import leaf
 from discreet.simulation.betting import draw_noise, draw_round
 from discreet.simulation.laws import Generator, Laws
 from discreet.strategies.betting.bets import BettingRules, Setting
-from discreet.strategies.betting.book import COUNT, SUM, Book, Round, new_book, odds_of
+from discreet.strategies.betting.book import COUNT, SUM, Book, Round, find_odds, new_book
 from discreet.strategies.betting.rounds import (
     announce_first,
     release_difference,
@@ -61,7 +61,7 @@ def places_of(now: Round, book: Book) -> Ints:
     places, k = np.zeros(now.weight, np.int64), 0
     for a in range(book.active.size):
         if book.active[a]:
-            for _ in range(odds_of(a, now)):
+            for _ in range(find_odds(a, now)):
                 places[k] = a
                 k += 1
     return places
@@ -111,11 +111,11 @@ def runs_with_best_out(
     for _ in range(runs):
         book = new_book(pulls.size, rules.bets.tilt.size)
         now = announce_first(rules.setting, cap, book)
-        while now.winner < 0 and now.length >= 1 and not book.out[0]:
+        while now.winner < 0 and now.length >= 1 and not book.eliminated[0]:
             if field.randomisation == SUMS:
                 draw_round(rng, laws, now, rules.setting, pulls, book)
             else:
                 deal_round(rng, laws.mean, field, now, rules.setting, book)
             now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
-        found += book.out[0]
+        found += book.eliminated[0]
     return found

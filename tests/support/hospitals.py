@@ -23,7 +23,7 @@ class Watched(FieldTrial):
     def decide(self, released: list[float], raw: list[float]) -> None:
         super().decide(released, raw)
         assert isinstance(self.live, BettingRun)
-        self.lost |= bool(self.live.book.out[0])
+        self.lost |= bool(self.live.book.eliminated[0])
 
 
 class Cycle(Watched):

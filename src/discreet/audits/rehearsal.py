@@ -17,7 +17,7 @@ import numpy as np
 from discreet._types import Floats, Ints
 from discreet.errors import DiscreetError
 from discreet.simulation.laws import draw_gaussian
-from discreet.strategies.betting.bets import slip_of
+from discreet.strategies.betting.bets import compute_level_error
 from discreet.strategies.estimators import FIXED, SIMPLE
 from discreet.strategies.run import Place, Randomisation, Run, Totals, in_order
 from discreet.strategies.strategy import Strategy, check_strategy
@@ -124,7 +124,7 @@ class Simulated:
         if gamma is not None:
             raise DiscreetError("Gaussian responses are drawn live only")
         if middle is not None:
-            level, slip = to_level(float(outcome), middle), slip_of(epsilon)
+            level, slip = to_level(float(outcome), middle), compute_level_error(epsilon)
             drawn = self.rng.random()
             turn = (drawn < slip) + (drawn < 2 * slip)  # 1 and 2 as likely as each other
             return (0, middle_units(middle), PLACES)[(level + turn) % 3]

@@ -27,9 +27,9 @@ from discreet.simulation.laws import (
     responses,
 )
 from discreet.simulation.per_person import release_noise
-from discreet.strategies.betting.open_rounds import participants_of
+from discreet.strategies.betting.open_rounds import count_participants
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.betting.schedule import closeness_share
+from discreet.strategies.betting.schedule import measure_closeness_share
 from discreet.strategies.run import Belief, Place, Run, Totals
 from discreet.strategies.units import grid_of, noise_scale, to_bits
 
@@ -148,7 +148,7 @@ class Continuation:
         """What the people of a batch add up to, in units of what is due."""
         run, count = self.run, place.size
         if run.fine and isinstance(run, BettingRun):
-            return Totals(*draw_sent(self.rng, laws, place.arm, count, run.now, run.setting))
+            return Totals(*draw_sent(self.rng, laws, place.arm, count, run.current, run.setting))
         chance = laws.mean[place.arm]
         if isinstance(run, BettingRun):
             chance = sent(chance, run.setting)
@@ -158,7 +158,7 @@ class Continuation:
         """Of one released number, on the scale of rewards."""
         run = self.run
         if isinstance(run, BettingRun):
-            return draw_noise(self.rng, run.now, run.setting) / run.due_grid(self.grid)
+            return draw_noise(self.rng, run.current, run.setting) / run.due_grid(self.grid)
         return self.noise()
 
     def _laws(self, means: Floats) -> Laws:
@@ -168,7 +168,7 @@ class Continuation:
         run = self.run
         if not isinstance(run, BettingRun) or not run.numbers:
             return bernoulli(means)
-        near = closeness_share(run.book)
+        near = measure_closeness_share(run.book)
         values = np.stack([np.zeros_like(means), means, np.ones_like(means)], axis=1)
         chances = np.stack(
             [(1 - near) * (1 - means), np.full_like(means, near), (1 - near) * means]
@@ -209,4 +209,4 @@ def _under_way(run: Run) -> int:
     """People who are not released, where rounds are opened ahead."""
     if not isinstance(run, BettingRun) or not run.randomisation.continuous:
         return 0
-    return sum(map(participants_of, run.queue))
+    return sum(map(count_participants, run.queue))

@@ -36,26 +36,26 @@ from discreet.strategies.betting.bets import (
     make_bump,
 )
 from discreet.strategies.betting.book import (
+    CLOSENESS,
     COUNT,
-    NEAR,
     SUM,
     Book,
     Round,
     count_marked,
     find_front_runner,
+    find_odds,
     new_book,
-    odds_of,
 )
 from discreet.strategies.betting.open_rounds import (
     OpenRound,
     announce_closed,
+    choose_size,
+    count_participants,
+    find_weight,
     open_round,
-    participants_of,
     renew,
     settle_closed,
-    size_of,
-    weight_in,
-    weight_of,
+    sum_weights,
 )
 from discreet.strategies.betting.rounds import (
     announce_first,
@@ -90,7 +90,7 @@ def draw_round(
     people, weight = now.length * now.weight, now.weight
     for a in range(pulls.size):
         if book.active[a]:
-            odds = odds_of(a, now)
+            odds = find_odds(a, now)
             dealt = people if odds == weight else rng.binomial(people, odds / weight)
             people -= dealt
             weight -= odds
@@ -100,7 +100,7 @@ def draw_round(
                 book.fresh[a, SUM] = rng.binomial(dealt, sent(laws.mean[a], setting))
             else:
                 total, near = draw_sent(rng, laws, a, dealt, now, setting)
-                book.fresh[a, SUM], book.fresh[a, NEAR] = total, near
+                book.fresh[a, SUM], book.fresh[a, CLOSENESS] = total, near
             if not now.difference:
                 add_noise(rng, a, now, setting, book)
     if now.difference:
@@ -112,9 +112,9 @@ def add_noise(rng: Generator, a: int, now: Round, setting: Setting, book: Book) 
     """What is released about an arm, from the sums in units."""
     book.fresh[a, SUM] += draw_noise(rng, now, setting)
     if now.fine:
-        book.fresh[a, NEAR] += draw_noise(rng, now, setting)
+        book.fresh[a, CLOSENESS] += draw_noise(rng, now, setting)
         book.fresh[a, SUM] /= setting.grid
-        book.fresh[a, NEAR] /= setting.grid
+        book.fresh[a, CLOSENESS] /= setting.grid
 
 
 @leaf
@@ -125,7 +125,7 @@ def release_one(rng: Generator, now: Round, setting: Setting, book: Book) -> Non
         for a in range(book.active.size):
             if book.active[a]:
                 book.fresh[a, SUM] /= setting.grid
-                near += book.fresh[a, NEAR]
+                near += book.fresh[a, CLOSENESS]
         near = (near + draw_noise(rng, now, setting)) / setting.grid
         noise /= setting.grid
     release_difference(noise, near, now, book)
@@ -145,7 +145,7 @@ def draw_people(
     for a in range(pulls.size):
         book.fresh[a, SUM] = 0.0
         book.fresh[a, COUNT] = 0.0
-        book.fresh[a, NEAR] = 0.0
+        book.fresh[a, CLOSENESS] = 0.0
     bump = make_bump(now.centre, setting.grid)
     for person in range(now.samples, now.samples + now.length * now.weight):
         arm = flip(rng.random() * now.weight, now, book)
@@ -154,7 +154,7 @@ def draw_people(
         if now.fine:
             units, near = send(rng, draw_for(rng, laws, arm, person), bump, setting)
             book.fresh[arm, SUM] += units
-            book.fresh[arm, NEAR] += near
+            book.fresh[arm, CLOSENESS] += near
         elif rng.random() < sent(success(laws, arm, person), setting):
             book.fresh[arm, SUM] += 1
     if now.difference:
@@ -172,7 +172,7 @@ def flip(coin: float, now: Round, book: Book) -> int:
     for a in range(book.active.size):
         if book.active[a]:
             arm = a
-            coin -= odds_of(a, now)
+            coin -= find_odds(a, now)
             if coin < 0:
                 break
     return arm
@@ -185,10 +185,10 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
     """
     if rounds <= trace.shape[0]:
         trace[rounds - 1, 0] = samples
-        trace[rounds - 1, 1] = book.out.size - count_marked(book.out)
+        trace[rounds - 1, 1] = book.eliminated.size - count_marked(book.eliminated)
         trace[rounds - 1, 2] = length
         trace[rounds - 1, 3] = rounds
-        for a in range(book.out.size):
+        for a in range(book.eliminated.size):
             trace[rounds - 1, 4 + a] = book.mean[a]
 
 
@@ -288,8 +288,8 @@ def draw_sure(
         return rng.binomial(count, sent(reward, setting)), 0
     if setting.kind != LEVELS:
         return count * reward * setting.grid, 0
-    middle = rng.binomial(count, setting.slip)
-    top = (setting.slip + setting.scale * reward) / (1 - setting.slip)
+    middle = rng.binomial(count, setting.level_error)
+    top = (setting.level_error + setting.scale * reward) / (1 - setting.level_error)
     high = rng.binomial(count - middle, min(top, 1.0))
     return middle * round(now.centre * setting.grid) + high * setting.grid, middle * setting.grid
 
@@ -319,7 +319,7 @@ def draw_arm(
         total, near = rng.binomial(ones, sent(laws.mean[arm], setting)), 0
     rest, close = draw_sure(rng, 0, people[arm, DEALT] - ones, now, setting)
     book.fresh[arm, COUNT] = people[arm, DEALT]
-    book.fresh[arm, SUM], book.fresh[arm, NEAR] = total + rest, near + close
+    book.fresh[arm, SUM], book.fresh[arm, CLOSENESS] = total + rest, near + close
 
 
 @leaf
@@ -409,11 +409,11 @@ def new_trip(number: int, desk: Desk, setting: Setting, book: Book) -> Trip:
 @leaf
 def deal(coin: float, opened: OpenRound) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
-    arm = opened.heavy
+    arm = opened.favoured
     for a in range(opened.playing.size):
         if opened.playing[a]:
             arm = a
-            coin -= weight_in(a, opened)
+            coin -= find_weight(a, opened)
             if coin < 0:
                 break
     return arm
@@ -432,14 +432,14 @@ def enrol_until(
     """Deal people in an open round until it has this size or an earlier one is
     released; how many are assigned then.
     """
-    opened, people = trip.opened, participants_of(trip.opened)
-    weight = weight_of(opened)
+    opened, people = trip.opened, count_participants(trip.opened)
+    weight = sum_weights(opened)
     while people < size:
         at = (assigned + 1) / calendar.accrual
         if release <= at:
             break
         arm = deal(rng.random() * weight, opened)
-        opened.dealt[arm] += 1
+        opened.assigned[arm] += 1
         known = at + enrol(rng, laws, calendar, arm, assigned, trip.people)
         trip.known[arm] = max(trip.known[arm], known)
         assigned += 1
@@ -474,7 +474,7 @@ def settle_trip(
     now = announce_closed(opened, desk.n, desk.samples, True, setting, book)
     release_people(rng, laws, delay, trip.people, now, setting, book)
     winner, book = settle_closed(now, opened, bets, setting, book)
-    n, samples = desk.n + now.length, desk.samples + participants_of(opened)
+    n, samples = desk.n + now.length, desk.samples + count_participants(opened)
     return Desk(desk.settled + 1, n, samples, winner), book
 
 
@@ -498,11 +498,11 @@ def run_continuous(
         queued = len(closed) > desk.settled
         due = max(clock, ready(closed[desk.settled], calendar.clock)) if queued else np.inf
         if is_open:
-            size = size_of(last.opened, waiting, cap - assigned, rules.setting)
+            size = choose_size(last.opened, waiting, cap - assigned, rules.setting)
             assigned = enrol_until(rng, laws, calendar, due, size, assigned, last)
-            if participants_of(last.opened) >= size:
+            if count_participants(last.opened) >= size:
                 closed.append(last)
-                waiting, is_open = waiting + participants_of(last.opened), False
+                waiting, is_open = waiting + count_participants(last.opened), False
                 continue
         elif assigned < cap and (assigned + 1) / calendar.accrual < due:
             last, is_open = new_trip(len(closed), desk, rules.setting, book), True
@@ -511,7 +511,7 @@ def run_continuous(
             break
         clock, trip = due, closed[desk.settled]
         desk, book = settle_trip(rng, laws, rules, calendar.delay, trip, desk, book)
-        waiting -= participants_of(trip.opened)
+        waiting -= count_participants(trip.opened)
         if desk.winner >= 0:
             break
         if is_open:
@@ -521,7 +521,7 @@ def run_continuous(
         closed.append(last)
     pulls[:] = 0
     for trip in closed:
-        pulls += trip.opened.dealt
+        pulls += trip.opened.assigned
     stopped = desk.winner >= 0
     best = desk.winner if stopped else find_front_runner(book)
     return Late(Outcome(assigned, best, stopped, desk.settled), clock, assigned - desk.samples)

@@ -276,8 +276,8 @@ def draw_levels(
             past = laws.cumulative[arm, index]
             middle += chance * hat(value, bump.centre)
             top += chance * max(0.0, (value - bump.centre) / (1 - bump.centre))
-    at_middle = setting.slip + setting.scale * min(middle, 1.0)
-    at_top = setting.slip + setting.scale * min(top, 1.0)
+    at_middle = setting.level_error + setting.scale * min(middle, 1.0)
+    at_top = setting.level_error + setting.scale * min(top, 1.0)
     near = rng.binomial(count, at_middle)
     left, high = count - near, 0
     if left > 0:
@@ -306,8 +306,8 @@ def send(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[i
     if rng.random() >= hat(reward, bump.centre):
         level = 0 if reward < bump.centre else 2
     lie = rng.random()
-    if lie < 2 * setting.slip:
-        level = (level + (1 if lie < setting.slip else 2)) % 3
+    if lie < 2 * setting.level_error:
+        level = (level + (1 if lie < setting.level_error else 2)) % 3
     if level == 1:
         return round(bump.centre * bump.grid), bump.grid
     return (bump.grid if level == 2 else 0), 0

@@ -32,10 +32,10 @@ from discreet.simulation.stream import collected, run_stream, steps_alone
 from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.betting.book import COUNT, SUM, find_front_runner, new_book
 from discreet.strategies.betting.inference import (
+    add_closeness,
+    compute_evidence_shares,
     compute_interval,
-    evidence_shares,
-    new_beside,
-    set_aside,
+    new_closeness_totals,
 )
 from discreet.strategies.betting.rounds import announce_first, settle_and_announce
 from discreet.strategies.dp_se import epochs_evidence, new_epochs, settle
@@ -357,14 +357,14 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
     arms, laws = instance.arms, laws_of(instance)
     bets, setting = make_betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
-    beside = None if setting.kind == BITS else new_beside(arms, bets)
+    beside = None if setting.kind == BITS else new_closeness_totals(arms, bets)
     ends, rows = np.full((2, arms), math.nan), list[_Row]()
     now = announce_first(setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         played = book.active & (not now.difference)
         betting_loop.draw_round(rng, laws, now, setting, pulls, book)
         if beside is not None:
-            set_aside(now, bets, setting, book, beside)
+            add_closeness(now, bets, setting, book, beside)
         now, book = settle_and_announce(now, bets, setting, cap, book)
         known = book.total[:, COUNT] > 0
         means_of_sums = book.total[:, SUM] / np.maximum(book.total[:, COUNT], 1)
@@ -374,11 +374,11 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
             more = None if beside is None else beside.select(int(arm))
             within = compute_interval(book.total[arm], strategy.delta, bets, setting, beside=more)
             ends[:, arm] = within
-        share = evidence_shares(book, setting)
+        share = compute_evidence_shares(book, setting)
         leader = (
             now.winner
             if now.winner >= 0
-            else int(np.argmax(np.where(book.out, -math.inf, book.mean)))
+            else int(np.argmax(np.where(book.eliminated, -math.inf, book.mean)))
         )
         share[leader] = math.nan
         rows.append(_Row(now.samples, released, ends[0].copy(), ends[1].copy(), share, played))

@@ -19,7 +19,7 @@ from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of, sum_noise
 from discreet.trust import check_trust
 
 ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)
-TILTS = 20
+TILT_COUNT = 20
 """Number of tilts, one an octave, down to 4.0e-6: that for gaps that take 10^12
 participants.
 """
@@ -33,7 +33,7 @@ CALIBRATOR_POWER = 0.4
 """κ of the calibrator κ p^(κ - 1)."""
 LOG_TAIL_MARGIN = 1e-6
 """Nats added to the log of every tail constant: more than TAIL_TILT_SHARE can take off,
-and floating point, which loses up to 5e-7 of `noise_price` at a slope near epsilon.
+and floating point, which loses up to 5e-7 of `price_noise` at a slope near epsilon.
 """
 CLOSENESS_SHARE = 0.8
 """The largest weight of closeness in a score, as a share of ε."""
@@ -75,7 +75,7 @@ class Setting(NamedTuple):
     """What outcomes become, see `discreet.strategies.units`."""
     grid: int
     """Units of an outcome."""
-    slip: float
+    level_error: float
     """The chance of each level that is not the true one; 0 but for levels."""
     sigma: float
     """The scale of discrete Gaussian noise; 0 if noise is Laplace noise, or none."""
@@ -105,7 +105,7 @@ def make_setting(
     response) or none (epsilon unused). A `sigma` says all about the noise; `epsilon` is
     then that of Laplace noise with its variance.
     """
-    scale, noise = shrink_of(epsilon, trust, kind), check_trust(trust).noise(epsilon)
+    scale, noise = compute_shrinkage(epsilon, trust, kind), check_trust(trust).noise(epsilon)
     share = 0.5 if indifference_zone > 0 else 1.0  # half of delta for each of the two ways to stop
     target, tail_tilt = -math.log(share * delta), noise * TAIL_TILT_SHARE
     if sigma > 0:
@@ -121,22 +121,26 @@ def make_setting(
         zone_target=math.log(arms - 1) - math.log(0.5 * delta),
         kind=kind,
         grid=grid,
-        slip=slip_of(epsilon) if kind == LEVELS else 0.0,
+        level_error=compute_level_error(epsilon) if kind == LEVELS else 0.0,
         sigma=sigma,
         tail_tilt=tail_tilt,
     )
 
 
-def slip_of(epsilon: float) -> float:
+def compute_level_error(epsilon: float) -> float:
     """Return 1/(e^epsilon + 2): the chance with which a level is sent that is not the
     true one.
     """
     return math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
 
 
-def shrink_of(epsilon: float, trust: str, kind: int) -> float:
+def compute_shrinkage(epsilon: float, trust: str, kind: int) -> float:
     """Return what is left of a difference of means in what is collected."""
-    return 1 - 3 * slip_of(epsilon) if kind == LEVELS else check_trust(trust).shrink(epsilon)
+    return (
+        1 - 3 * compute_level_error(epsilon)
+        if kind == LEVELS
+        else check_trust(trust).shrink(epsilon)
+    )
 
 
 def make_bets(
@@ -148,8 +152,8 @@ def make_bets(
     Noise allows tilts below epsilon only: the larger ones pass their share to one below
     it. A target difference draws two fifths of the stake to the tilts that suit it.
     """
-    scale = shrink_of(epsilon, trust, kind)
-    octave = np.arange(TILTS) + 0.5
+    scale = compute_shrinkage(epsilon, trust, kind)
+    octave = np.arange(TILT_COUNT) + 0.5
     tilt: Floats = np.asarray(3.0 * scale * 0.5**octave, np.float64)
     stake: Floats = np.asarray(1 / (1 + ((octave - 3.5) / 1.5) ** 2), np.float64)
     stake /= stake.sum()
@@ -238,7 +242,7 @@ def compute_slopes(tilt: float, centre: float, ratio: float) -> Slopes:
 
 
 @leaf
-def noise_price(slope: float, epsilon: float, sigma: float = 0.0) -> float:
+def price_noise(slope: float, epsilon: float, sigma: float = 0.0) -> float:
     """Return m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon
     (Lemma 2): log[(cosh eps - 1) / (cosh eps - cosh slope)]. With a sigma, return at
     least that of discrete Gaussian noise.
@@ -252,7 +256,7 @@ def noise_price(slope: float, epsilon: float, sigma: float = 0.0) -> float:
 
 
 @leaf
-def fine_noise_price(slope: float, epsilon: float) -> float:
+def price_fine_noise(slope: float, epsilon: float) -> float:
     """Return at least log E exp(slope Z) for the noise Z of a sum in fine units,
     whatever the units (Lemma 5 of numbers).
     """
@@ -261,7 +265,7 @@ def fine_noise_price(slope: float, epsilon: float) -> float:
 
 
 @leaf
-def log_tail_constant(tick: float) -> float:
+def compute_log_tail_constant(tick: float) -> float:
     """Return log sup_w e^w P(tick Z >= w) for discrete Laplace Z of parameter `tick`
     (Lemma 4), with a margin for floating point.
     """
@@ -269,7 +273,7 @@ def log_tail_constant(tick: float) -> float:
 
 
 @leaf
-def log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> float:
+def compute_log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> float:
     """Return at least log sup_u e^u P(slope Z + other Z' >= u) for two discrete
     Gaussian noises (Lemma 4'), with a margin for floating point: by their moment or by
     the tail of the normal law, whichever is less; `other` is 0 for one noise.
@@ -292,7 +296,7 @@ def log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> floa
 
 
 @leaf
-def log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> float:
+def compute_log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> float:
     """Return the log of what a stake becomes that bets on the p-value exp(log_p) (Lemma
     5): the share sigma is multiplied by 1/alpha if p <= alpha and lost otherwise, the
     rest is multiplied by kappa p^(kappa - 1).
@@ -310,7 +314,7 @@ def log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> float:
 
 
 @leaf
-def rounding_cost(tilt: float, y: float) -> float:
+def compute_rounding_cost(tilt: float, y: float) -> float:
     """Return rho_tilt(y) = log(1 - y + y e^tilt) - tilt y: what rounding y to a bit
     costs a score.
     """
@@ -318,12 +322,12 @@ def rounding_cost(tilt: float, y: float) -> float:
 
 
 @leaf
-def bump_height(centre: float) -> float:
+def compute_bump_height(centre: float) -> float:
     """Return the height of the bump at its centre, h_c, with which it is as high as the
     pair's sensitivity allows. That is its maximum for centres between 0.418 and 0.582;
     for others the bump goes on rising towards 1/2, up to 0.418 or 0.582.
     """
-    return math.e * min(rounding_cost(-1.0, centre), rounding_cost(1.0, centre))
+    return math.e * min(compute_rounding_cost(-1.0, centre), compute_rounding_cost(1.0, centre))
 
 
 class Bump(NamedTuple):
@@ -340,8 +344,13 @@ class Bump(NamedTuple):
 @leaf
 def make_bump(centre: float, grid: int) -> Bump:
     """Make the bump around a centre."""
-    top = grid * bump_height(centre)
-    return Bump(grid, centre, top / rounding_cost(-1.0, centre), top / rounding_cost(1.0, centre))
+    top = grid * compute_bump_height(centre)
+    return Bump(
+        grid,
+        centre,
+        top / compute_rounding_cost(-1.0, centre),
+        top / compute_rounding_cost(1.0, centre),
+    )
 
 
 @leaf
@@ -351,9 +360,9 @@ def measure_closeness(units: int, bump: Bump) -> int:
     """
     y = units / bump.grid
     if y < bump.centre:
-        q = bump.below * rounding_cost(-1.0, y)
+        q = bump.below * compute_rounding_cost(-1.0, y)
     else:
-        q = bump.above * rounding_cost(1.0, y)
+        q = bump.above * compute_rounding_cost(1.0, y)
     return max(0, min(math.floor(q), units, bump.grid - units))
 
 
@@ -376,26 +385,26 @@ def is_possible_closeness(
 
 
 @leaf
-def closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
+def choose_closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """Return B: the weight of closeness in a score that weighs outcomes by `tilt`.
 
     B q(y) <= rho_tilt(y) for all y (Lemma 2 of numbers), and B is below epsilon. Where
     only the levels 0, centre and 1 are sent it is rho itself.
     """
     if kind == LEVELS:
-        return rounding_cost(tilt, centre)
-    size, height = abs(tilt), bump_height(centre)
+        return compute_rounding_cost(tilt, centre)
+    size, height = abs(tilt), compute_bump_height(centre)
     if size <= 1:
-        weight = rounding_cost(tilt, centre) / height
+        weight = compute_rounding_cost(tilt, centre) / height
     else:
         steep = math.e * (size - 1 + math.exp(-size))
-        weight = rounding_cost(math.copysign(1.0, tilt), centre) / height * steep
+        weight = compute_rounding_cost(math.copysign(1.0, tilt), centre) / height * steep
     return min(weight * CLOSENESS_MARGIN, CLOSENESS_SHARE * epsilon)
 
 
 @leaf
-def closeness_at_centre(centre: float, kind: int) -> float:
+def compute_central_closeness(centre: float, kind: int) -> float:
     """Return the closeness of an outcome at the centre; others may have more, see
-    `bump_height`.
+    `compute_bump_height`.
     """
-    return 1.0 if kind == LEVELS else bump_height(centre)
+    return 1.0 if kind == LEVELS else compute_bump_height(centre)

@@ -10,11 +10,11 @@ from discreet.jit import leaf
 from discreet.strategies.betting.bets import Bets, Setting
 from discreet.strategies.units import LEVELS
 
-SUM, COUNT, RELEASES, PULLS = 0, 1, 2, 3
+SUM, COUNT, RELEASES, ASSIGNED = 0, 1, 2, 3
 """Columns of `Book.total`: a sum, the participants behind it, the releases it came in,
-and all participants of the arm. `Book.fresh` has the first two, and NEAR.
+and all participants of the arm. `Book.fresh` has the first two, and CLOSENESS.
 """
-NEAR = 2
+CLOSENESS = 2
 """Column of `Book.fresh`: how close the outcomes behind a sum are to the centre."""
 FOLLOWER, LEADER, EVEN = 0, 1, 2
 """The scores of a round, by the odds of an arm and of its rival: all followers of a
@@ -38,22 +38,22 @@ class Book(NamedTuple):
     """[arm]: one over the variance of `mean`."""
     fresh: Floats
     """[arm, column]: the releases of this round."""
-    close: Floats
+    closeness_totals: Floats
     """Of all releases of closeness: their sum, what it would be with all outcomes at
     their centres, and their number.
     """
-    money: Floats
-    """[arm]: log of its whole wealth, when it was last judged."""
-    out: Flags
+    log_wealth: Floats
+    """[arm]: log of the whole wealth won against it, when it was last judged."""
+    eliminated: Flags
     """[arm]: whether it is eliminated."""
     active: Flags
     """[arm]: whether it plays the next round."""
-    slot: Ints
-    """[arm]: with an indifference zone, the place in `pair` of the bets with this arm
+    pair_slot: Ints
+    """[arm]: with an indifference zone, the place in `pair_wealth` of the bets with this arm
     for rival; -1 if there were none.
     """
-    pair: Floats
-    """[row, tilt], see `pair_row`: log wealth won against "this arm is better than that
+    pair_wealth: Floats
+    """[row, tilt], see `find_pair_row`: log wealth won against "this arm is better than that
     rival by the indifference zone or more".
     """
 
@@ -84,9 +84,9 @@ class Round(NamedTuple):
     number: int
     """Rounds played before."""
     leader: int
-    second: int
+    runner_up: int
     """The runner-up: the leader's own rival."""
-    heavy: int
+    favoured: int
     """The arm with the larger odds: the leader, but for rounds that were opened ahead.
     With equal odds always the leader.
     """
@@ -122,63 +122,63 @@ class Round(NamedTuple):
 
 
 @leaf
-def odds_of(a: int, now: Round) -> int:
+def find_odds(a: int, current: Round) -> int:
     """Return the odds of an arm that plays."""
-    return now.odds if a == now.heavy else 1
+    return current.odds if a == current.favoured else 1
 
 
 @leaf
-def rival_of(a: int, now: Round) -> int:
+def find_rival(a: int, current: Round) -> int:
     """Return whom an arm that plays is bet on against: the leader, and the leader
     against the runner-up.
     """
-    return now.second if a == now.leader else now.leader
+    return current.runner_up if a == current.leader else current.leader
 
 
 @leaf
-def side_of(a: int, now: Round) -> int:
+def find_side(a: int, current: Round) -> int:
     """Return which scores an arm that plays is bet on with."""
-    if now.odds == 1:
+    if current.odds == 1:
         return FOLLOWER
-    if now.heavy == now.leader:
-        return LEADER if a == now.leader else FOLLOWER
-    if a == now.heavy:
+    if current.favoured == current.leader:
+        return LEADER if a == current.leader else FOLLOWER
+    if a == current.favoured:
         return LEADER
-    return FOLLOWER if rival_of(a, now) == now.heavy else EVEN
+    return FOLLOWER if find_rival(a, current) == current.favoured else EVEN
 
 
 @leaf
-def ratio_of(side: int, now: Round) -> float:
+def compute_odds_ratio(side: int, current: Round) -> float:
     """Return the odds of an arm over those of its rival."""
     if side == EVEN:
         return 1.0
-    return float(now.odds) if side == LEADER else 1 / now.odds
+    return float(current.odds) if side == LEADER else 1 / current.odds
 
 
 @leaf
-def bet_centre(now: Round, setting: Setting) -> float:
+def find_bet_centre(current: Round, setting: Setting) -> float:
     """Return x0 of the scores: a difference forces 1/2."""
-    return 0.5 if now.difference else sent_centre(now.centre, setting)
+    return 0.5 if current.difference else compute_sent_centre(current.centre, setting)
 
 
 @leaf
-def sent_centre(centre: float, setting: Setting) -> float:
+def compute_sent_centre(centre: float, setting: Setting) -> float:
     """Return the mean of what is sent if that of outcomes is the centre: where three
     levels are sent, the centre is one of them, and the mean is another value.
     """
     if setting.kind != LEVELS:
         return centre
-    return setting.scale * centre + setting.slip * (1 + centre)
+    return setting.scale * centre + setting.level_error * (1 + centre)
 
 
 @leaf
-def sent_shift(now: Round, setting: Setting) -> float:
+def compute_sent_shift(current: Round, setting: Setting) -> float:
     """Return how far the mean of what is sent lies above the usual scale, on which the
     means of all rounds are compared.
     """
     if setting.kind != LEVELS:
         return 0.0
-    return setting.slip * (1 + now.centre) - setting.low
+    return setting.level_error * (1 + current.centre) - setting.low
 
 
 # --- arms -----------------------------------------------------------------------------
@@ -215,8 +215,8 @@ def find_front_runner(book: Book) -> int:
     """Return whom an unfinished run would name: the largest mean of the arms that are
     in, of all if all are eliminated.
     """
-    leader, _ = find_leaders(book.out, False, book)
-    return leader if leader >= 0 else find_leaders(book.out, True, book)[0]
+    leader, _ = find_leaders(book.eliminated, False, book)
+    return leader if leader >= 0 else find_leaders(book.eliminated, True, book)[0]
 
 
 @leaf
@@ -252,7 +252,7 @@ def estimate_gap(a: int, rival: int, book: Book) -> tuple[float, float]:
 
 
 @leaf
-def whole_wealth(accounts: Floats, row: int, bets: Bets) -> float:
+def compute_log_wealth(accounts: Floats, row: int, bets: Bets) -> float:
     """Return the log of the whole wealth of an account."""
     top, total = -math.inf, 0.0
     for j in range(bets.stake.size):
@@ -263,11 +263,13 @@ def whole_wealth(accounts: Floats, row: int, bets: Bets) -> float:
 
 
 @leaf
-def pair_row(a: int, rival: int, book: Book) -> int:
-    """Return where `pair` has the bets on an arm against this rival; -1 if there were
+def find_pair_row(a: int, rival: int, book: Book) -> int:
+    """Return where `pair_wealth` has the bets on an arm against this rival; -1 if there were
     none.
     """
-    return int(book.slot[rival] * book.slot.size + a) if book.slot[rival] >= 0 else -1
+    return (
+        int(book.pair_slot[rival] * book.pair_slot.size + a) if book.pair_slot[rival] >= 0 else -1
+    )
 
 
 @leaf(allocates=True)
@@ -275,22 +277,22 @@ def add_pair_accounts(rival: int, book: Book) -> Book:
     """Return the book with accounts for bets that have this arm for rival, each from
     1.
     """
-    if book.slot[rival] >= 0:
+    if book.pair_slot[rival] >= 0:
         return book
-    arms, used = book.slot.size, book.pair.shape[0]
-    book.slot[rival] = used // arms
-    pair = np.zeros((used + arms, book.pair.shape[1]))
-    pair[:used] = book.pair
+    arms, used = book.pair_slot.size, book.pair_wealth.shape[0]
+    book.pair_slot[rival] = used // arms
+    pair = np.zeros((used + arms, book.pair_wealth.shape[1]))
+    pair[:used] = book.pair_wealth
     return Book(
         book.wealth,
         book.total,
         book.mean,
         book.precision,
         book.fresh,
-        book.close,
-        book.money,
-        book.out,
+        book.closeness_totals,
+        book.log_wealth,
+        book.eliminated,
         book.active,
-        book.slot,
+        book.pair_slot,
         pair,
     )

@@ -18,19 +18,19 @@ from discreet.errors import InvalidInputError
 from discreet.strategies.betting.bets import (
     Bets,
     Setting,
-    closeness_weight,
-    fine_noise_price,
-    noise_price,
+    choose_closeness_weight,
+    price_fine_noise,
+    price_noise,
 )
 from discreet.strategies.betting.book import (
+    ASSIGNED,
+    CLOSENESS,
     COUNT,
-    NEAR,
-    PULLS,
     RELEASES,
     SUM,
     Book,
     Round,
-    sent_shift,
+    compute_sent_shift,
 )
 from discreet.strategies.betting.rounds import ROUNDING_NATS
 from discreet.strategies.run import LEAST, Margin, Pair
@@ -42,11 +42,11 @@ HALVINGS = 32
 """Halvings of a range of means, down to 1e-10: of a minimum, an error of 1e-20 times
 the participants.
 """
-SKEWS = (0, 1, 2, 3, 4)
+TILT_SKEWS = (0, 1, 2, 3, 4)
 """By how many octaves the tilts of the two arms differ: up to 16 times as many
 participants on one as on the other are allowed for.
 """
-SKEWS_OF_TWO = (0,)
+TILT_SKEWS_OF_TWO = (0,)
 """The same in a trial of two arms, which have equal odds."""
 MINIMUM_NATS = 1e-6
 """Nats that a minimum found so may be too large by."""
@@ -57,67 +57,75 @@ DIFFERENCE_CENTRE = 0.5
 # --- evidence against arms ------------------------------------------------------------
 
 
-def log_p_value(arm: int, book: Book) -> float:
+def compute_log_p_value(arm: int, book: Book) -> float:
     """Return the log of the smallest delta at which the arm would be eliminated now
     (keep the running minimum).
     """
-    return float(min(0.0, ROUNDING_NATS * book.total[arm, PULLS] - book.money[arm]))
+    return float(min(0.0, ROUNDING_NATS * book.total[arm, ASSIGNED] - book.log_wealth[arm]))
 
 
 def p_values(book: Book) -> list[float]:
     """Return the p-value of every arm in the book, as numbers that a float can hold."""
-    return [max(math.exp(log_p_value(arm, book)), LEAST) for arm in range(book.out.size)]
+    return [
+        max(math.exp(compute_log_p_value(arm, book)), LEAST) for arm in range(book.eliminated.size)
+    ]
 
 
-def evidence_shares(book: Book, setting: Setting) -> Floats:
+def compute_evidence_shares(book: Book, setting: Setting) -> Floats:
     """Return for each arm the log of the wealth against it, as a share of what
     eliminates it; 1 if it is eliminated.
     """
-    below = np.clip(book.money / setting.target, 0.0, 0.999)
-    return np.where(book.out, 1.0, below)
+    below = np.clip(book.log_wealth / setting.target, 0.0, 0.999)
+    return np.where(book.eliminated, 1.0, below)
 
 
 # --- one mean -------------------------------------------------------------------------
 
 
-class Beside(NamedTuple):
+class ClosenessTotals(NamedTuple):
     """What intervals need beside the book where outcomes are numbers."""
 
-    aside: Floats
+    fixed: Floats
     """[arm, side, tilt]: log wealth that does not depend on the mean: what closeness
     has won, less what all noise has cost.
     """
-    lift: Floats
+    shift: Floats
     """[arm]: by how much what was sent lies above the usual scale, over all
     participants.
     """
 
-    def select(self, arm: int) -> "Beside":
+    def select(self, arm: int) -> "ClosenessTotals":
         """Return what belongs to one arm."""
-        return Beside(self.aside[arm], self.lift[arm])
+        return ClosenessTotals(self.fixed[arm], self.shift[arm])
 
 
-def new_beside(arms: int, bets: Bets) -> Beside:
+def new_closeness_totals(arms: int, bets: Bets) -> ClosenessTotals:
     """Make it for a book in which nothing is released yet."""
-    return Beside(np.zeros((arms, 2, bets.tilt.size)), np.zeros(arms))
+    return ClosenessTotals(np.zeros((arms, 2, bets.tilt.size)), np.zeros(arms))
 
 
-def set_aside(now: Round, bets: Bets, setting: Setting, book: Book, beside: Beside) -> None:
+def add_closeness(
+    current: Round, bets: Bets, setting: Setting, book: Book, beside: ClosenessTotals
+) -> None:
     """Book the releases of a round, in `book.fresh`, before they are settled; a
     difference says nothing about one mean.
     """
-    if now.difference:
+    if current.difference:
         return
-    weight, cost = _price_closeness(
-        tuple(bets.tilt.tolist()), bool(now.fine), float(now.centre), setting.kind, setting.epsilon
+    weight, cost = _weigh_closeness(
+        tuple(bets.tilt.tolist()),
+        bool(current.fine),
+        float(current.centre),
+        setting.kind,
+        setting.epsilon,
     )
     for arm in np.flatnonzero(book.active):
-        beside.aside[arm] += weight * book.fresh[arm, NEAR] - cost
-        beside.lift[arm] += sent_shift(now, setting) * book.fresh[arm, COUNT]
+        beside.fixed[arm] += weight * book.fresh[arm, CLOSENESS] - cost
+        beside.shift[arm] += compute_sent_shift(current, setting) * book.fresh[arm, COUNT]
 
 
 @lru_cache(maxsize=1024)
-def _price_closeness(
+def _weigh_closeness(
     tilts: tuple[float, ...], fine: bool, centre: float, kind: int, epsilon: float
 ) -> tuple[Floats, Floats]:
     """Return [side, tilt]: how bets weigh the closeness of a round, and what its noise
@@ -127,21 +135,21 @@ def _price_closeness(
     for side, sign in enumerate(SIGNS):
         for j, tilt in enumerate(tilts):
             if fine:
-                near = closeness_weight(sign * tilt, centre, kind, epsilon)
+                near = choose_closeness_weight(sign * tilt, centre, kind, epsilon)
                 weight[side, j] = near
-                cost[side, j] = fine_noise_price(tilt, epsilon)
-                cost[side, j] += fine_noise_price(near, epsilon)
+                cost[side, j] = price_fine_noise(tilt, epsilon)
+                cost[side, j] += price_fine_noise(near, epsilon)
             else:
-                cost[side, j] = noise_price(tilt, epsilon)
+                cost[side, j] = price_noise(tilt, epsilon)
     return weight, cost
 
 
-def make_doubt(
+def make_mean_test(
     total: Floats,
     bets: Bets,
     epsilon: float,
     drift: bool,
-    beside: Beside | None = None,
+    beside: ClosenessTotals | None = None,
     sigma: float = 0.0,
 ) -> Callable[[float], tuple[float, float]]:
     """Return the function (log of the wealth against "the mean is x", slope) of x: half
@@ -150,17 +158,17 @@ def make_doubt(
 
     With drift, x is the average over the arm's participants of the mean that each had.
     """
-    people, lift = float(total[COUNT]), 0.0 if beside is None else float(beside.lift)
-    sums, shift = float(total[SUM]) + lift, 0.0 if beside is None else lift / people
+    participants, shifts = float(total[COUNT]), 0.0 if beside is None else float(beside.shift)
+    sums, shift = float(total[SUM]) + shifts, 0.0 if beside is None else shifts / participants
     made = []
     for j in range(bets.tilt.size):
         for side, sign in enumerate(SIGNS):
             tilt = sign * float(bets.tilt[j])
             start = float(bets.stake[j]) - math.log(2.0) + tilt * sums
             if beside is None:
-                rest = -float(total[RELEASES]) * noise_price(abs(tilt), epsilon, sigma)
+                rest = -float(total[RELEASES]) * price_noise(abs(tilt), epsilon, sigma)
             else:
-                rest = float(beside.aside[side, j])
+                rest = float(beside.fixed[side, j])
             made.append((tilt, math.expm1(tilt), start, rest))
 
     def doubt(x: float) -> tuple[float, float]:
@@ -169,13 +177,13 @@ def make_doubt(
         for tilt, rise, start, rest in made:
             grown = tilt * y + tilt * tilt / 8 if drift else math.log1p(y * rise)
             slope = tilt if drift else rise / (1 + y * rise)
-            log = start - people * grown + rest
+            log = start - participants * grown + rest
             if log > top:
                 shrink = math.exp(top - log)
                 wealth, pull, top = wealth * shrink, pull * shrink, log
             share = math.exp(log - top)
             wealth += share
-            pull -= people * slope * share
+            pull -= participants * slope * share
         return top + math.log(wealth), pull / wealth
 
     return doubt
@@ -187,7 +195,7 @@ def compute_interval(
     bets: Bets,
     setting: Setting,
     drift: bool = False,
-    beside: Beside | None = None,
+    beside: ClosenessTotals | None = None,
 ) -> tuple[float, float]:
     """Return an anytime-valid confidence interval (level 1 - alpha) for an arm's mean,
     from every sum released about it; with `drift` for the average of a mean that may
@@ -201,7 +209,7 @@ def compute_interval(
     if not 0 < alpha < 1:
         raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {quoted(alpha)}")
     target = -math.log(alpha) + ROUNDING_NATS * float(total[COUNT])
-    doubt = make_doubt(total, bets, setting.epsilon, drift, beside, setting.sigma)
+    doubt = make_mean_test(total, bets, setting.epsilon, drift, beside, setting.sigma)
     low, high = setting.low, setting.high
     for _ in range(60):  # the minimum of a convex function, by its slope
         x = (low + high) / 2
@@ -228,17 +236,17 @@ def compute_interval(
 # --- the difference between two means -------------------------------------------------
 
 
-class Known(NamedTuple):
+class ArmReleases(NamedTuple):
     """The sums released of an arm, and what its numbers have beside them."""
 
     total: Floats
-    beside: Beside | None
+    beside: ClosenessTotals | None
 
 
-class Group(NamedTuple):
+class ParticipantGroup(NamedTuple):
     """Participants of an arm: each multiplies a bet by 1 + y rise, y the mean sent."""
 
-    people: float
+    participants: float
     rise: Floats
     """[bet]"""
     shift: float = 0.0
@@ -251,15 +259,15 @@ class PairBets(Pair):
 
     start: Floats
     """[bet]: its stake, what it has won, and what noise has cost it."""
-    one: tuple[Group, ...]
-    other: tuple[Group, ...]
+    one: tuple[ParticipantGroup, ...]
+    other: tuple[ParticipantGroup, ...]
     setting: Setting
 
     @property
     def care(self) -> float:
         """Return the nats that floating point may have invented."""
-        people = sum(group.people for group in (*self.one, *self.other))
-        return ROUNDING_NATS * people + MINIMUM_NATS
+        participants = sum(group.participants for group in (*self.one, *self.other))
+        return ROUNDING_NATS * participants + MINIMUM_NATS
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the differences against which, whatever the level, nobody has won
@@ -268,29 +276,29 @@ class PairBets(Pair):
         target = math.log(1 / alpha) + self.care
         widest = self.setting.high - self.setting.low
         inside = min(max(self.difference * self.setting.scale, -widest), widest)
-        if self.doubt_difference(inside)[0] >= target:
-            inside = self._find_least_doubted(widest)
-            if self.doubt_difference(inside)[0] >= target:  # only noise beyond alpha does this
+        if self.test_difference(inside)[0] >= target:
+            inside = self._find_best_supported(widest)
+            if self.test_difference(inside)[0] >= target:  # only noise beyond alpha does this
                 return self._rescale(inside, inside)
         return self._rescale(*(self._find_end(inside, end, target) for end in (-widest, widest)))
 
-    def _find_least_doubted(self, widest: float) -> float:
+    def _find_best_supported(self, widest: float) -> float:
         """Return the least doubted difference, by the slope."""
         low, high = -widest, widest
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            if self.doubt_difference(middle)[1] > 0:
+            if self.test_difference(middle)[1] > 0:
                 high = middle
             else:
                 low = middle
         return (low + high) / 2
 
     def _find_end(self, inside: float, end: float, target: float) -> float:
-        if self.doubt_difference(end)[0] < target:
+        if self.test_difference(end)[0] < target:
             return end
         for _ in range(HALVINGS):
             middle = (inside + end) / 2
-            if self.doubt_difference(middle)[0] >= target:
+            if self.test_difference(middle)[0] >= target:
                 end = middle
             else:
                 inside = middle
@@ -305,9 +313,9 @@ class PairBets(Pair):
         """Return one over the wealth against "no difference", at the level that it
         doubts least.
         """
-        return max(math.exp(min(0.0, self.care - self.doubt_difference(0.0)[0])), LEAST)
+        return max(math.exp(min(0.0, self.care - self.test_difference(0.0)[0])), LEAST)
 
-    def doubt_difference(self, difference: float) -> tuple[float, float]:
+    def test_difference(self, difference: float) -> tuple[float, float]:
         """Return (log wealth against this difference at the least doubted level, slope
         in the difference there).
         """
@@ -316,13 +324,13 @@ class PairBets(Pair):
         ends = low, high
         for _ in range(HALVINGS):
             level = (low + high) / 2
-            _, first, second = self._doubt_means(level + difference, level)
+            _, first, second = self._test_means(level + difference, level)
             if first + second > 0:
                 high = level
             else:
                 low = level
         level = low if low == ends[0] else high if high == ends[1] else (low + high) / 2
-        log, first, second = self._doubt_means(level + difference, level)
+        log, first, second = self._test_means(level + difference, level)
         # Where the level cannot go on, its slope is not 0: the difference moves the
         # mean that is still free.
         if first + second > 0:  # the level is as low as can be
@@ -331,15 +339,15 @@ class PairBets(Pair):
             slope = first if difference < 0 else -second
         return log, slope
 
-    def _doubt_means(self, x: float, y: float) -> tuple[float, float, float]:
+    def _test_means(self, x: float, y: float) -> tuple[float, float, float]:
         """Return (log wealth against these means, its slopes in them)."""
         log = self.start.copy()
         slopes = np.zeros((2, log.size))
         for side, (mean, groups) in enumerate(((x, self.one), (y, self.other))):
             for group in groups:
                 grown = 1 + (mean + group.shift) * group.rise
-                log -= group.people * np.log(grown)
-                slopes[side] -= group.people * group.rise / grown
+                log -= group.participants * np.log(grown)
+                slopes[side] -= group.participants * group.rise / grown
         top = float(log.max())
         share = np.exp(log - top)
         wealth = float(share.sum())
@@ -347,9 +355,9 @@ class PairBets(Pair):
         return top + math.log(wealth), first, second
 
 
-class Design(NamedTuple):
+class PairDesign(NamedTuple):
     """The bets: a tilt for each arm, the same way up and down. Their ratio allows for
-    arms with unequal numbers of people.
+    arms with unequal numbers of participants.
     """
 
     one: Ints
@@ -366,7 +374,7 @@ class Design(NamedTuple):
         return self.sign * one, -self.sign * other, self.sign * np.minimum(one, other)
 
 
-def _make_design(bets: Bets, skews: Sequence[int]) -> Design:
+def _make_design(bets: Bets, skews: Sequence[int]) -> PairDesign:
     """Make the bets: every tilt for one arm, and those so many places below for the
     other.
     """
@@ -382,23 +390,23 @@ def _make_design(bets: Bets, skews: Sequence[int]) -> Design:
     columns = np.concatenate(one), np.concatenate(other)
     sign = np.repeat(SIGNS, columns[0].size)
     both = [np.concatenate([column] * 2) for column in (*columns, np.concatenate(stake))]
-    return Design(both[0], both[1], sign, both[2])
+    return PairDesign(both[0], both[1], sign, both[2])
 
 
 def make_pair_bets(
-    one: Known,
-    other: Known,
+    one: ArmReleases,
+    other: ArmReleases,
     margins: Sequence[Margin],
     bets: Bets,
     setting: Setting,
-    skews: Sequence[int] = SKEWS,
+    skews: Sequence[int] = TILT_SKEWS,
 ) -> PairBets | None:
     """Make the bets on two arms, from the sums released of each and the margins between
     them; None if nothing was. The `skews` are fixed before the first participant.
     """
-    people = [sum(margin.people[side] for margin in margins) for side in (0, 1)]
+    participants = [sum(margin.people[side] for margin in margins) for side in (0, 1)]
     counts = float(one.total[COUNT]), float(other.total[COUNT])
-    if not all(sums + more for sums, more in zip(counts, people, strict=True)):
+    if not all(sums + more for sums, more in zip(counts, participants, strict=True)):
         return None
     design = _make_design(bets, skews)
     first, second, both = design.tilts(bets)
@@ -406,19 +414,22 @@ def make_pair_bets(
     start += _sum_winnings(second, design.other, other, setting)
     start += _difference_winnings(both, margins, setting)
     groups = [
-        (Group(count, np.expm1(tilt), _shift(known)), Group(more, np.expm1(in_margins)))
+        (
+            ParticipantGroup(count, np.expm1(tilt), _shift(known)),
+            ParticipantGroup(more, np.expm1(in_margins)),
+        )
         for count, tilt, known, more, in_margins in (
-            (counts[0], first, one, people[0], both),
-            (counts[1], second, other, people[1], -both),
+            (counts[0], first, one, participants[0], both),
+            (counts[1], second, other, participants[1], -both),
         )
     ]
-    there = [tuple(group for group in pair if group.people) for pair in groups]
+    there = [tuple(group for group in pair if group.participants) for pair in groups]
     return PairBets(
         _estimate_difference(one, other, margins, setting), start, there[0], there[1], setting
     )
 
 
-def _sum_winnings(tilt: Floats, which: Ints, known: Known, setting: Setting) -> Floats:
+def _sum_winnings(tilt: Floats, which: Ints, known: ArmReleases, setting: Setting) -> Floats:
     """Return what sums have won for bets with these tilts, less what their noise has
     cost.
     """
@@ -428,14 +439,14 @@ def _sum_winnings(tilt: Floats, which: Ints, known: Known, setting: Setting) -> 
     if beside is None:
         cost = float(total[RELEASES]) * _price_sums(tilt, setting)
         return np.asarray(tilt * float(total[SUM]) - cost)
-    aside = beside.aside[(tilt > 0).astype(np.int64), which]
-    return np.asarray(tilt * (float(total[SUM]) + float(beside.lift)) + aside)
+    fixed = beside.fixed[(tilt > 0).astype(np.int64), which]
+    return np.asarray(tilt * (float(total[SUM]) + float(beside.shift)) + fixed)
 
 
 def _price_sums(tilt: Floats, setting: Setting) -> Floats:
     """Return [bet]: what the noise of one sum of bits costs."""
     sizes, places = np.unique(np.abs(tilt), return_inverse=True)
-    each = [noise_price(size, setting.epsilon, setting.sigma) for size in sizes.tolist()]
+    each = [price_noise(size, setting.epsilon, setting.sigma) for size in sizes.tolist()]
     return np.asarray(np.array(each)[places])
 
 
@@ -462,21 +473,22 @@ def _closeness_winnings(size: Floats, margin: Margin, setting: Setting) -> Float
         weight = 0.0
         if centre is not None:
             weight = min(
-                closeness_weight(sign * tilt, centre, setting.kind, epsilon) for sign in SIGNS
+                choose_closeness_weight(sign * tilt, centre, setting.kind, epsilon)
+                for sign in SIGNS
             )
         each.append(
-            weight * near - fine_noise_price(tilt, epsilon) - fine_noise_price(weight, epsilon)
+            weight * near - price_fine_noise(tilt, epsilon) - price_fine_noise(weight, epsilon)
         )
     return np.asarray(np.array(each)[places])
 
 
-def _shift(known: Known) -> float:
+def _shift(known: ArmReleases) -> float:
     total, beside = known
-    return 0.0 if beside is None or not total[COUNT] else float(beside.lift) / float(total[COUNT])
+    return 0.0 if beside is None or not total[COUNT] else float(beside.shift) / float(total[COUNT])
 
 
 def _estimate_difference(
-    one: Known, other: Known, margins: Sequence[Margin], setting: Setting
+    one: ArmReleases, other: ArmReleases, margins: Sequence[Margin], setting: Setting
 ) -> float:
     """Return the difference of means from sums and differences together, each as heavy
     as its participants.

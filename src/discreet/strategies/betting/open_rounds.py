@@ -11,15 +11,15 @@ the participants `samples` in them. With `waiting` the participants in closed ro
 `room` how many are left below the cap:
 
 - No round takes participants: `open_round(number, n, setting, book)`; number += 1.
-- A participant comes: the arm is drawn with the odds `weight_in(arm, one)`, which add
-  up to `weight_of(one)`, and `one.dealt[arm]` += 1. Then, as after `renew`, if
-  `participants_of(one) >= size_of(one, waiting, room, setting)`, it is
-  `close(one, False)`.
+- A participant comes: the arm is drawn with the odds `find_weight(arm, one)`, which add
+  up to `sum_weights(one)`, and `one.assigned[arm]` += 1. Then, as after `renew`, if
+  `count_participants(one) >= choose_size(one, waiting, room, setting)`, it is
+  `close_round(one, False)`.
 - The first round of the queue is closed, and its outcomes are in: it leaves the queue;
-  `now = announce_closed(one, n, samples, True, setting, book)`. The sums of the arms in
+  `current = announce_closed(one, n, samples, True, setting, book)`. The sums of the arms in
   `book.active`, with noise, go into `book.fresh`; or one difference, if `now` says so.
-  Then `winner, book = settle_closed(now, one, bets, setting, book)`, n += now.length,
-  samples += participants_of(one). If winner >= 0 that is the arm to stop with.
+  Then `winner, book = settle_closed(current, one, bets, setting, book)`, n += current.length,
+  samples += count_participants(one). If winner >= 0 that is the arm to stop with.
   Otherwise the last one, if open, is `renew(one, n, setting, book)`.
 
 `book.active` belongs to whoever wrote it last: `announce_closed` sets it for
@@ -36,7 +36,14 @@ import numpy as np
 from discreet._types import Flags, Ints
 from discreet.jit import leaf
 from discreet.strategies.betting.bets import Bets, Setting
-from discreet.strategies.betting.book import COUNT, PULLS, Book, Round, count_marked, find_leaders
+from discreet.strategies.betting.book import (
+    ASSIGNED,
+    COUNT,
+    Book,
+    Round,
+    count_marked,
+    find_leaders,
+)
 from discreet.strategies.betting.rounds import announce, find_winner, plan_active, settle
 from discreet.strategies.betting.schedule import (
     Plan,
@@ -71,15 +78,15 @@ STORED_PLAN: dict[str, type] = {
 }
 STORED_ROUND: dict[str, type] = {
     "number": int,
-    "heavy": int,
+    "favoured": int,
     "planned": int,
-    "lasted": float,
-    "since": int,
+    "played_length": float,
+    "played_participants": int,
     "closed": bool,
     "void": bool,
 }
 """What is stored of an open round, under these names; beside them which arms are
-`playing`, and how many participants each arm has (`dealt`).
+`playing`, and how many participants each arm has (`assigned`).
 """
 
 
@@ -88,7 +95,7 @@ class OpenRound(NamedTuple):
 
     number: int
     """Rounds opened before."""
-    heavy: int
+    favoured: int
     """The arm with the larger odds."""
     plan: Plan
     """As it was when the round was opened: the odds stay; the rest only where rounds
@@ -96,33 +103,33 @@ class OpenRound(NamedTuple):
     """
     planned: int
     """Participants, by the latest plan."""
-    lasted: float
+    played_length: float
     """Participants over the sum of odds, up to the last time that an arm was taken
     off.
     """
-    since: int
+    played_participants: int
     """Participants up to then."""
     closed: bool
     void: bool
     """Whether nobody bets on it: an arm was dropped by hand while it was under way."""
     playing: Flags
     """[arm]: whether it plays, and is released."""
-    dealt: Ints
+    assigned: Ints
     """[arm]: participants, also of arms that were taken off."""
 
     def dump(self) -> dict[str, Any]:
         """Return it in plain types."""
         state = {name: kind(getattr(self, name)) for name, kind in STORED_ROUND.items()}
         state |= {name: kind(getattr(self.plan, name)) for name, kind in STORED_PLAN.items()}
-        return {**state, "playing": self.playing.tolist(), "dealt": self.dealt.tolist()}
+        return {**state, "playing": self.playing.tolist(), "assigned": self.assigned.tolist()}
 
 
 def load_open_round(state: dict[str, Any]) -> OpenRound:
     """Return what `OpenRound.dump` wrote."""
     plan = Plan(**{name: kind(state[name]) for name, kind in STORED_PLAN.items()})
     about: dict[str, Any] = {name: kind(state[name]) for name, kind in STORED_ROUND.items()}
-    playing, dealt = np.array(state["playing"], np.bool_), np.array(state["dealt"], np.int64)
-    return OpenRound(**about, plan=plan, playing=playing, dealt=dealt)
+    playing, assigned = np.array(state["playing"], np.bool_), np.array(state["assigned"], np.int64)
+    return OpenRound(**about, plan=plan, playing=playing, assigned=assigned)
 
 
 # --- opened ---------------------------------------------------------------------------
@@ -146,28 +153,28 @@ def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
 
 
 @leaf
-def weight_in(a: int, one: OpenRound) -> int:
+def find_weight(a: int, one: OpenRound) -> int:
     """Return the odds of an arm in a round; 0 if it does not play."""
     if not one.playing[a]:
         return 0
-    return one.plan.odds if a == one.heavy else 1
+    return one.plan.odds if a == one.favoured else 1
 
 
 @leaf
-def weight_of(one: OpenRound) -> int:
+def sum_weights(one: OpenRound) -> int:
     """Return the sum of all odds."""
     weight = 0
     for a in range(one.playing.size):
-        weight += weight_in(a, one)
+        weight += find_weight(a, one)
     return weight
 
 
 @leaf
-def participants_of(one: OpenRound) -> int:
+def count_participants(one: OpenRound) -> int:
     """Return how many participants a round has."""
     participants = 0
-    for a in range(one.dealt.size):
-        participants += one.dealt[a]
+    for a in range(one.assigned.size):
+        participants += one.assigned[a]
     return participants
 
 
@@ -175,34 +182,34 @@ def participants_of(one: OpenRound) -> int:
 
 
 @leaf
-def size_of(one: OpenRound, waiting: int, room: int, setting: Setting) -> int:
+def choose_size(one: OpenRound, waiting: int, room: int, setting: Setting) -> int:
     """Return at how many participants an open round closes, with so many `waiting` in
     closed ones and `room` for more below the cap; it takes what would be less than one
     of each.
     """
-    calm = NOISE_LENGTHS * math.sqrt(waiting * weight_of(one)) / setting.epsilon
+    calm = NOISE_LENGTHS * math.sqrt(waiting * sum_weights(one)) / setting.epsilon
     merged = min(float(MERGED_ROUNDS * waiting), calm)
     size = max(one.planned, waiting // OPEN_SHARE, int(merged))
-    most = participants_of(one) + room
-    return size if most - size >= weight_of(one) else most
+    most = count_participants(one) + room
+    return size if most - size >= sum_weights(one) else most
 
 
 @leaf(allocates=True)
-def close(one: OpenRound, void: bool) -> OpenRound:
+def close_round(one: OpenRound, void: bool) -> OpenRound:
     """Close a round: nobody else is assigned in it; `void` if nobody may bet on it
     either.
     """
     return OpenRound(
         one.number,
-        one.heavy,
+        one.favoured,
         one.plan,
         one.planned,
-        one.lasted,
-        one.since,
+        one.played_length,
+        one.played_participants,
         True,
         one.void or void,
         one.playing,
-        one.dealt,
+        one.assigned,
     )
 
 
@@ -213,47 +220,51 @@ def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
     """
     if n == 0:
         return one
-    playing, lasted, since = np.copy(one.playing), one.lasted, one.since
-    weight, participants = weight_of(one), participants_of(one)
+    playing, played_length = np.copy(one.playing), one.played_length
+    before = one.played_participants
+    weight, participants = sum_weights(one), count_participants(one)
     for a in range(playing.size):
         if not stays_active(a, n, setting, book):
             playing[a] = False
     if count_marked(playing) < 2:
         playing = one.playing
     elif count_marked(playing) < count_marked(one.playing):
-        lasted, since = lasted + (participants - since) / weight, participants
+        played_length += (participants - before) / weight
+        before = participants
     for a in range(playing.size):
         book.active[a] = playing[a]
     leader, second = find_leaders(playing, True, book)
     plan = plan_next(leader, second, n, setting, book)
     weight = count_marked(playing)
-    if playing[one.heavy]:
+    if playing[one.favoured]:
         weight += one.plan.odds - 1
-    lack = math.ceil((plan.length - lasted) * weight - (participants - since) - WHOLE_MARGIN)
+    lack = math.ceil(
+        (plan.length - played_length) * weight - (participants - before) - WHOLE_MARGIN
+    )
     planned = participants + max(lack, 0)
     return OpenRound(
         one.number,
-        one.heavy,
+        one.favoured,
         one.plan,
         planned,
-        lasted,
-        since,
+        played_length,
+        before,
         one.closed,
         one.void,
         playing,
-        one.dealt,
+        one.assigned,
     )
 
 
 @leaf
-def length_of(one: OpenRound) -> int:
+def measure_length(one: OpenRound) -> int:
     """Return participants over the sum of odds, whole: what a round was for each 1 of
     the odds. None of a void one.
     """
     if one.void:
         return 0
-    more = (participants_of(one) - one.since) / weight_of(one)
-    return math.floor(one.lasted + more + WHOLE_MARGIN)
+    more = (count_participants(one) - one.played_participants) / sum_weights(one)
+    return math.floor(one.played_length + more + WHOLE_MARGIN)
 
 
 # --- settled --------------------------------------------------------------------------
@@ -268,12 +279,12 @@ def announce_closed(
     planned: kind and stakes do not follow a cut. Write which arms play and how many
     participants each has into the book.
     """
-    length, playing = length_of(one), count_marked(one.playing)
-    announced = length if ahead or one.void else one.planned // weight_of(one)
+    length, playing = measure_length(one), count_marked(one.playing)
+    announced = length if ahead or one.void else one.planned // sum_weights(one)
     for a in range(book.active.size):
         book.active[a] = one.playing[a]
-        book.fresh[a, COUNT] = one.dealt[a]
-    odds = one.plan.odds if one.playing[one.heavy] else 1
+        book.fresh[a, COUNT] = one.assigned[a]
+    odds = one.plan.odds if one.playing[one.favoured] else 1
     leader, second = find_leaders(book.active, True, book)
     kind, levels = one.plan, setting.kind == LEVELS
     if announced < 1:
@@ -283,8 +294,8 @@ def announce_closed(
         if one.number > 0 and not levels:
             centre = choose_centre(leader, second, setting, book)
         kind = choose_kind(length, length, odds, centre, leader, second, playing, n, setting, book)
-    heavy = one.heavy if odds > 1 else -1
-    by_tails = kind.by_tails and (odds == 1 or one.heavy == leader)
+    heavy = one.favoured if odds > 1 else -1
+    by_tails = kind.by_tails and (odds == 1 or one.favoured == leader)
     plan = Plan(odds, announced, kind.centre, by_tails, kind.difference, kind.fine)
     cap, cut = samples + announced * (playing - 1 + odds), announced - length
     return announce(one.number, n, samples, plan, heavy, -1, cap, cut, book)
@@ -292,13 +303,13 @@ def announce_closed(
 
 @leaf(allocates=True)
 def settle_closed(
-    now: Round, one: OpenRound, bets: Bets, setting: Setting, book: Book
+    current: Round, one: OpenRound, bets: Bets, setting: Setting, book: Book
 ) -> tuple[int, Book]:
     """Settle a round with the releases in `book.fresh`; return the arm to stop with, or
     -1, and the book, which may have grown.
     """
-    book = settle(now, bets, setting, book)
-    for a in range(one.dealt.size):
+    book = settle(current, bets, setting, book)
+    for a in range(one.assigned.size):
         if not one.playing[a]:
-            book.total[a, PULLS] += one.dealt[a]
+            book.total[a, ASSIGNED] += one.assigned[a]
     return find_winner(bets, setting, book), book

@@ -18,48 +18,57 @@ from discreet.jit import leaf
 from discreet.strategies.betting.bets import (
     Bets,
     Setting,
-    closeness_at_centre,
-    closeness_weight,
+    choose_closeness_weight,
+    compute_central_closeness,
+    compute_log_gaussian_tail_constant,
+    compute_log_tail_constant,
+    compute_log_tail_payoff,
     compute_slopes,
-    fine_noise_price,
-    log_gaussian_tail_constant,
-    log_tail_constant,
-    log_tail_payoff,
-    noise_price,
+    price_fine_noise,
+    price_noise,
 )
 from discreet.strategies.betting.book import (
+    ASSIGNED,
+    CLOSENESS,
     COUNT,
     EVEN,
-    NEAR,
-    PULLS,
     RELEASES,
     SUM,
     Book,
     Round,
     add_pair_accounts,
-    bet_centre,
+    compute_log_wealth,
+    compute_odds_ratio,
+    compute_sent_shift,
     count_marked,
+    find_bet_centre,
     find_leaders,
-    odds_of,
-    pair_row,
-    ratio_of,
-    rival_of,
-    sent_shift,
-    side_of,
+    find_odds,
+    find_pair_row,
+    find_rival,
+    find_side,
     update_difference,
     update_mean,
-    whole_wealth,
 )
 from discreet.strategies.betting.schedule import (
     Plan,
-    all_in_share,
-    outcome_variance,
+    choose_all_in_share,
+    estimate_variance,
     plan_first,
     plan_next,
     stays_active,
 )
 
-OWN, OWN_COUNT, RIVAL, RIVAL_COUNT, STEP, COST, OWN_NEAR, RIVAL_NEAR = 0, 1, 2, 3, 4, 5, 6, 7
+OWN, OWN_COUNT, RIVAL, RIVAL_COUNT, STEP, COST, OWN_CLOSENESS, RIVAL_CLOSENESS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+)
 """Columns of a table of scores: the weights of a score, and what its noise costs. The
 last two are 0 where closeness is not released.
 """
@@ -122,7 +131,7 @@ def plan_active(n: int, setting: Setting, book: Book) -> Plan:
     """Plan the round after those with the lengths n, and mark in `book.active` who
     plays it.
     """
-    for a in range(book.out.size):
+    for a in range(book.eliminated.size):
         book.active[a] = stays_active(a, n, setting, book)
     leader, second = find_leaders(book.active, True, book)
     return plan_next(leader, second, n, setting, book)
@@ -133,114 +142,126 @@ def plan_active(n: int, setting: Setting, book: Book) -> Plan:
 
 @leaf(allocates=True)
 def settle_and_announce(
-    now: Round, bets: Bets, setting: Setting, cap: int, book: Book
+    current: Round, bets: Bets, setting: Setting, cap: int, book: Book
 ) -> tuple[Round, Book]:
     """Settle the bets of a round with the releases in `book.fresh`, and announce the
     next one; the book may have grown.
     """
-    book = settle(now, bets, setting, book)
-    n, samples = now.n + now.length, now.samples + now.length * now.weight
+    book = settle(current, bets, setting, book)
+    n, samples = current.n + current.length, current.samples + current.length * current.weight
     winner = find_winner(bets, setting, book)
     plan = Plan(1, 0, 0.5, False, False, False)
     if winner < 0:
         plan = plan_active(n, setting, book)
-    return announce(now.number + 1, n, samples, plan, -1, winner, cap, 0, book), book
+    return announce(current.number + 1, n, samples, plan, -1, winner, cap, 0, book), book
 
 
 @leaf(allocates=True)
-def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
+def settle(current: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     """Multiply wealth by what the bets have won, book the releases, judge the arms;
     return the book, which has grown if a new pair has met.
 
     Nobody bets on a first round of more than two arms, as no rival is known, or on one
     that was announced without length.
     """
-    if now.announced > 0 and (now.number > 0 or now.weight == 2):
+    if current.announced > 0 and (current.number > 0 or current.weight == 2):
         if setting.indifference_zone > 0:
-            book = add_pair_accounts(now.second, add_pair_accounts(now.leader, book))
-        scores = 1 if now.by_tails else bets.tilt.size
-        table = np.zeros((EVEN + 1, scores, RIVAL_NEAR + 1))
-        fill_scores(table, now, bets, setting)
-        bet_on_rivals(table, now, bets, setting, book)
-    book_releases(now, setting, book)
+            book = add_pair_accounts(current.runner_up, add_pair_accounts(current.leader, book))
+        scores = 1 if current.by_tails else bets.tilt.size
+        table = np.zeros((EVEN + 1, scores, RIVAL_CLOSENESS + 1))
+        fill_scores(table, current, bets, setting)
+        bet_on_rivals(table, current, bets, setting, book)
+    book_releases(current, setting, book)
     for a in range(book.active.size):
         if book.active[a]:
-            book.money[a] = whole_wealth(book.wealth, a, bets)
-            limit = setting.target + ROUNDING_NATS * book.total[a, PULLS]
-            book.out[a] = book.money[a] >= limit
+            book.log_wealth[a] = compute_log_wealth(book.wealth, a, bets)
+            limit = setting.target + ROUNDING_NATS * book.total[a, ASSIGNED]
+            book.eliminated[a] = book.log_wealth[a] >= limit
     return book
 
 
 @leaf
-def bet_on_rivals(table: Floats, now: Round, bets: Bets, setting: Setting, book: Book) -> None:
+def bet_on_rivals(table: Floats, current: Round, bets: Bets, setting: Setting, book: Book) -> None:
     """Bet on every arm that plays against its rival."""
-    spread = outcome_variance(now.centre, now.fine, setting, book)
-    variance = spread * (1 + 1 / odds_of(now.leader, now))
+    spread = estimate_variance(current.centre, current.fine, setting, book)
+    variance = spread * (1 + 1 / find_odds(current.leader, current))
     for a in range(book.active.size):
         if book.active[a]:
-            rival, sigma = rival_of(a, now), 0.0
-            if now.by_tails:
-                sigma = all_in_share(a, rival, now.announced, variance, setting, book)
-            bet(book.wealth, a, 0.0, setting.target, sigma, a, rival, table, now, bets, book)
+            rival, sigma = find_rival(a, current), 0.0
+            if current.by_tails:
+                sigma = choose_all_in_share(a, rival, current.announced, variance, setting, book)
+            bet(book.wealth, a, 0.0, setting.target, sigma, a, rival, table, current, bets, book)
             if setting.indifference_zone > 0:
-                row, target = pair_row(a, rival, book), setting.zone_target
-                shift = setting.indifference_zone * now.length * odds_of(a, now)
-                bet(book.pair, row, shift, target, sigma, a, rival, table, now, bets, book)
+                row, target = find_pair_row(a, rival, book), setting.zone_target
+                shift = setting.indifference_zone * current.length * find_odds(a, current)
+                bet(
+                    book.pair_wealth,
+                    row,
+                    shift,
+                    target,
+                    sigma,
+                    a,
+                    rival,
+                    table,
+                    current,
+                    bets,
+                    book,
+                )
 
 
 @leaf
-def fill_scores(table: Floats, now: Round, bets: Bets, setting: Setting) -> None:
+def fill_scores(table: Floats, current: Round, bets: Bets, setting: Setting) -> None:
     """Fill [side, bet, column] with the scores of every moment bet, or of the tail
     bet; of sides that the round has.
     """
-    sides = 1 if now.odds == 1 else 2 if now.heavy == now.leader else 3
+    sides = 1 if current.odds == 1 else 2 if current.favoured == current.leader else 3
     for side in range(sides):
         for j in range(table.shape[1]):
-            tilt = setting.tail_tilt if now.by_tails else bets.tilt[j]
-            write_score(table, side, j, tilt, now, setting)
+            tilt = setting.tail_tilt if current.by_tails else bets.tilt[j]
+            write_score(table, side, j, tilt, current, setting)
 
 
 @leaf
 def write_score(
-    table: Floats, side: int, j: int, tilt: float, now: Round, setting: Setting
+    table: Floats, side: int, j: int, tilt: float, current: Round, setting: Setting
 ) -> None:
     """Write a score's weights, and what its noise costs: the log of the moment
     generating function; for a tail bet that of the smaller slope, and the log of the
     tail constant. A difference has one noise.
     """
-    ratio, e = ratio_of(side, now), setting.epsilon
-    score = compute_slopes(tilt, bet_centre(now, setting), ratio)
+    ratio, e = compute_odds_ratio(side, current), setting.epsilon
+    score = compute_slopes(tilt, find_bet_centre(current, setting), ratio)
     table[side, j, OWN], table[side, j, OWN_COUNT] = score.own, score.own_count
     table[side, j, RIVAL], table[side, j, RIVAL_COUNT] = score.rival, score.rival_count
     table[side, j, STEP] = score.step
     larger, smaller = max(score.own, score.rival), min(score.own, score.rival)
-    if now.by_tails and setting.sigma > 0:
-        other = 0.0 if now.difference else smaller
-        cost = log_gaussian_tail_constant(larger, other, setting.sigma)
+    if current.by_tails and setting.sigma > 0:
+        other = 0.0 if current.difference else smaller
+        cost = compute_log_gaussian_tail_constant(larger, other, setting.sigma)
     else:
-        cost = 0.0 if now.difference else slope_price(smaller, now, setting)
-        if now.by_tails:
-            cost += log_tail_constant(e / setting.grid if now.fine else e)
+        cost = 0.0 if current.difference else price_slope(smaller, current, setting)
+        if current.by_tails:
+            cost += compute_log_tail_constant(e / setting.grid if current.fine else e)
         else:
-            cost += slope_price(larger, now, setting)
-    if now.fine:
-        own = closeness_weight(-score.own, now.centre, setting.kind, e)
-        rival = closeness_weight(score.rival, now.centre, setting.kind, e)
-        if now.difference:
+            cost += price_slope(larger, current, setting)
+    if current.fine:
+        own = choose_closeness_weight(-score.own, current.centre, setting.kind, e)
+        rival = choose_closeness_weight(score.rival, current.centre, setting.kind, e)
+        if current.difference:
             own = rival = min(own, rival)
         else:
-            cost += fine_noise_price(rival, e)
-        table[side, j, OWN_NEAR], table[side, j, RIVAL_NEAR] = own, rival
-        cost += fine_noise_price(own, e)
+            cost += price_fine_noise(rival, e)
+        table[side, j, OWN_CLOSENESS], table[side, j, RIVAL_CLOSENESS] = own, rival
+        cost += price_fine_noise(own, e)
     table[side, j, COST] = cost
 
 
 @leaf
-def slope_price(slope: float, now: Round, setting: Setting) -> float:
+def price_slope(slope: float, current: Round, setting: Setting) -> float:
     """Return what one noise costs a moment bet."""
-    if now.fine:
-        return fine_noise_price(slope, setting.epsilon)
-    return noise_price(slope, setting.epsilon, setting.sigma)
+    if current.fine:
+        return price_fine_noise(slope, setting.epsilon)
+    return price_noise(slope, setting.epsilon, setting.sigma)
 
 
 @leaf
@@ -253,7 +274,7 @@ def bet(
     a: int,
     rival: int,
     table: Floats,
-    now: Round,
+    current: Round,
     bets: Bets,
     book: Book,
 ) -> None:
@@ -262,20 +283,20 @@ def bet(
 
     `shift` is what an indifference zone adds to a score, for each d.
     """
-    side = side_of(a, now)
-    if now.by_tails:
-        log_p = -net_score(table, side, 0, a, rival, shift, book)
-        log_alpha = math.log(sigma) - target + whole_wealth(accounts, row, bets)
-        payoff = log_tail_payoff(log_p, sigma, log_alpha)
+    side = find_side(a, current)
+    if current.by_tails:
+        log_p = -compute_net_score(table, side, 0, a, rival, shift, book)
+        log_alpha = math.log(sigma) - target + compute_log_wealth(accounts, row, bets)
+        payoff = compute_log_tail_payoff(log_p, sigma, log_alpha)
         for j in range(accounts.shape[1]):
             accounts[row, j] += payoff
     else:
         for j in range(accounts.shape[1]):
-            accounts[row, j] += net_score(table, side, j, a, rival, shift, book)
+            accounts[row, j] += compute_net_score(table, side, j, a, rival, shift, book)
 
 
 @leaf
-def net_score(
+def compute_net_score(
     table: Floats, side: int, j: int, a: int, rival: int, shift: float, book: Book
 ) -> float:
     """Return a score less what its noise costs."""
@@ -284,26 +305,26 @@ def net_score(
     )
     score += table[side, j, RIVAL_COUNT] * book.fresh[rival, COUNT]
     score += table[side, j, OWN_COUNT] * book.fresh[a, COUNT]
-    score += table[side, j, RIVAL_NEAR] * book.fresh[rival, NEAR]
-    score += table[side, j, OWN_NEAR] * book.fresh[a, NEAR]
+    score += table[side, j, RIVAL_CLOSENESS] * book.fresh[rival, CLOSENESS]
+    score += table[side, j, OWN_CLOSENESS] * book.fresh[a, CLOSENESS]
     return float(score + table[side, j, STEP] * shift - table[side, j, COST])
 
 
 @leaf
-def book_releases(now: Round, setting: Setting, book: Book) -> None:
+def book_releases(current: Round, setting: Setting, book: Book) -> None:
     """Add the releases to totals, and to the means for planning."""
-    spread = outcome_variance(now.centre, now.fine, setting, book)
-    noise, shift = 2 / setting.epsilon**2, sent_shift(now, setting)
-    top = closeness_at_centre(now.centre, setting.kind)
+    spread = estimate_variance(current.centre, current.fine, setting, book)
+    noise, shift = 2 / setting.epsilon**2, compute_sent_shift(current, setting)
+    top = compute_central_closeness(current.centre, setting.kind)
     for a in range(book.active.size):
         if book.active[a]:
             n = book.fresh[a, COUNT]
-            book.total[a, PULLS] += n
-            if now.fine:
-                book.close[0] += book.fresh[a, NEAR]
-                book.close[1] += top * n
-                book.close[2] += 0 if now.difference and a != now.leader else 1
-            if not now.difference:
+            book.total[a, ASSIGNED] += n
+            if current.fine:
+                book.closeness_totals[0] += book.fresh[a, CLOSENESS]
+                book.closeness_totals[1] += top * n
+                book.closeness_totals[2] += 0 if current.difference and a != current.leader else 1
+            if not current.difference:
                 book.fresh[a, SUM] -= shift * n
                 book.total[a, SUM] += book.fresh[a, SUM]
                 book.total[a, COUNT] += n
@@ -311,11 +332,11 @@ def book_releases(now: Round, setting: Setting, book: Book) -> None:
                 if n > 0:
                     variance = 0.8 * spread / n + noise / n**2
                     update_mean(a, book.fresh[a, SUM] / n, variance, book)
-    if now.difference:
-        one, other = now.leader, now.second
+    if current.difference:
+        one, other = current.leader, current.runner_up
         n = (book.fresh[one, COUNT] + book.fresh[other, COUNT]) / 2
         more = book.fresh[one, COUNT] - book.fresh[other, COUNT]
-        apart = book.fresh[one, SUM] - book.fresh[other, SUM] - now.centre * more
+        apart = book.fresh[one, SUM] - book.fresh[other, SUM] - current.centre * more
         if n > 0:
             update_difference(one, other, apart / n, 2 * spread / n + noise / n**2, book)
 
@@ -325,14 +346,14 @@ def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
     """Return the arm to stop with, or -1: the only arm that is in, or one that no arm
     that is in beats by the indifference zone.
     """
-    leader, second = find_leaders(book.out, False, book)
+    leader, second = find_leaders(book.eliminated, False, book)
     if second < 0 or setting.indifference_zone == 0:
         return leader if second < 0 else -1
-    for a in range(book.out.size):
-        if not book.out[a] and a != leader:
-            target = setting.zone_target + ROUNDING_NATS * book.total[a, PULLS]
-            row = pair_row(a, leader, book)
-            if row < 0 or not whole_wealth(book.pair, row, bets) >= target:
+    for a in range(book.eliminated.size):
+        if not book.eliminated[a] and a != leader:
+            target = setting.zone_target + ROUNDING_NATS * book.total[a, ASSIGNED]
+            row = find_pair_row(a, leader, book)
+            if row < 0 or not compute_log_wealth(book.pair_wealth, row, bets) >= target:
                 return -1
     return leader
 
@@ -341,28 +362,32 @@ def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
 
 
 @leaf
-def count_handicap(now: Round, book: Book) -> int:
+def count_handicap(current: Round, book: Book) -> int:
     """Return what a difference allows the runner-up for the participants that the
     leader has more.
     """
-    return int(book.fresh[now.leader, COUNT] - book.fresh[now.second, COUNT]) // 2
+    return int(book.fresh[current.leader, COUNT] - book.fresh[current.runner_up, COUNT]) // 2
 
 
 @leaf
-def write_difference(lead: float, near: float, now: Round, book: Book) -> None:
+def write_difference(lead: float, near: float, current: Round, book: Book) -> None:
     """Write a released difference and closeness so that a score reads them like
     sums.
     """
-    book.fresh[now.second, SUM] = -count_handicap(now, book)
-    book.fresh[now.second, NEAR] = 0.0
-    book.fresh[now.leader, SUM] = lead
-    book.fresh[now.leader, NEAR] = near
+    book.fresh[current.runner_up, SUM] = -count_handicap(current, book)
+    book.fresh[current.runner_up, CLOSENESS] = 0.0
+    book.fresh[current.leader, SUM] = lead
+    book.fresh[current.leader, CLOSENESS] = near
 
 
 @leaf
-def release_difference(noise: float, near: float, now: Round, book: Book) -> None:
+def release_difference(noise: float, near: float, current: Round, book: Book) -> None:
     """Turn the sums in `book.fresh` into one number with noise, the leader's lead,
     beside the released closeness of both.
     """
-    lead = book.fresh[now.leader, SUM] - book.fresh[now.second, SUM] - count_handicap(now, book)
-    write_difference(lead + noise, near, now, book)
+    lead = (
+        book.fresh[current.leader, SUM]
+        - book.fresh[current.runner_up, SUM]
+        - count_handicap(current, book)
+    )
+    write_difference(lead + noise, near, current, book)

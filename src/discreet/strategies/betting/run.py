@@ -23,39 +23,39 @@ from discreet.strategies.betting.bets import (
     measure_closeness,
 )
 from discreet.strategies.betting.book import (
+    ASSIGNED,
+    CLOSENESS,
     COUNT,
-    NEAR,
-    PULLS,
     SUM,
     Book,
     find_front_runner,
     new_book,
 )
 from discreet.strategies.betting.inference import (
-    SKEWS,
-    SKEWS_OF_TWO,
-    Beside,
-    Known,
+    TILT_SKEWS,
+    TILT_SKEWS_OF_TWO,
+    ArmReleases,
+    ClosenessTotals,
+    add_closeness,
+    compute_evidence_shares,
     compute_interval,
-    evidence_shares,
-    log_p_value,
+    compute_log_p_value,
     make_pair_bets,
-    new_beside,
+    new_closeness_totals,
     p_values,
-    set_aside,
 )
 from discreet.strategies.betting.open_rounds import (
     OpenRound,
     announce_closed,
-    close,
+    choose_size,
+    close_round,
+    count_participants,
+    find_weight,
     load_open_round,
     open_round,
-    participants_of,
     renew,
     settle_closed,
-    size_of,
-    weight_in,
-    weight_of,
+    sum_weights,
 )
 from discreet.strategies.betting.rounds import announce_first, count_handicap, write_difference
 from discreet.strategies.run import (
@@ -75,16 +75,25 @@ from discreet.strategies.run import (
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS
 
-SO_FAR: dict[str, type] = {"arms": int, "opened": int, "lengths": int, "settled": int}
+STORED_TOTALS: dict[str, type] = {"arms": int, "opened": int, "lengths": int, "settled": int}
 """What is stored of the rounds so far, under these names: arms of the trial, rounds
-opened, lengths and participants of those settled. Beside them `rows`, and `dropped`
+opened, lengths and participants of those settled. ClosenessTotals them `rows`, and `dropped`
 arms.
 """
-BOOK = ("wealth", "total", "mean", "precision", "money", "out", "slot", "pair")
+STORED_BOOK = (
+    "wealth",
+    "total",
+    "mean",
+    "precision",
+    "log_wealth",
+    "eliminated",
+    "pair_slot",
+    "pair_wealth",
+)
 """What is stored of the book, under these names; of outcomes that are numbers also
-`close`, and what intervals need beside the book.
+`closeness_totals`, and what intervals need beside the book.
 """
-BELIEF_FACTOR = 1.25
+PLANNING_VARIANCE_RATIO = 1.25
 """Rounds are planned as if means were so much better known than they are, as variances
 (see `discreet.strategies.betting.rounds.book_releases`).
 """
@@ -96,9 +105,9 @@ class Dropped(NamedTuple):
     arm: int
     total: list[float]
     """A row of `Book.total`."""
-    aside: list[list[float]]
-    lift: float
-    """See `Beside`."""
+    fixed: list[list[float]]
+    shift: float
+    """See `ClosenessTotals`."""
 
 
 class BettingRun(Run):
@@ -113,10 +122,10 @@ class BettingRun(Run):
         released.
         """
         self.bets, self.setting = make_betting_rules(strategy, arms)
-        self.skews = SKEWS_OF_TWO if arms == 2 else SKEWS
+        self.skews = TILT_SKEWS_OF_TWO if arms == 2 else TILT_SKEWS
         self.book = new_book(arms, self.bets.tilt.size)
-        self.beside = new_beside(arms, self.bets)
-        self.now = announce_first(self.setting, cap, self.book)
+        self.beside = new_closeness_totals(arms, self.bets)
+        self.current = announce_first(self.setting, cap, self.book)
         self.rows = list(range(arms))
         """The arm of each row of the book."""
         self.queue: list[OpenRound] = []
@@ -131,17 +140,19 @@ class BettingRun(Run):
 
     def arrays(self) -> dict[str, Any]:
         """Return the book; which arms play is the rounds' own."""
-        book = {name: getattr(self.book, name) for name in BOOK}
+        book = {name: getattr(self.book, name) for name in STORED_BOOK}
         if not self.numbers:
             return book
-        beside = {"aside": self.beside.aside, "lift": self.beside.lift}
-        return {**book, "close": self.book.close, **beside}
+        beside = {"fixed": self.beside.fixed, "shift": self.beside.shift}
+        return {**book, "closeness_totals": self.book.closeness_totals, **beside}
 
     def dump(self) -> dict[str, Any]:
         """Return the book, and the rounds so far and under way."""
         state = super().dump()
         arrays = state.pop("arrays")
-        rounds: dict[str, Any] = {name: kind(getattr(self, name)) for name, kind in SO_FAR.items()}
+        rounds: dict[str, Any] = {
+            name: kind(getattr(self, name)) for name, kind in STORED_TOTALS.items()
+        }
         rounds["rows"] = list(self.rows)
         rounds["dropped"] = [one._asdict() for one in self.dropped]
         queue = [one.dump() for one in self.queue]
@@ -150,7 +161,7 @@ class BettingRun(Run):
     def load(self, state: dict[str, Any]) -> None:
         """Go on where the run that wrote this state was."""
         rounds = state["rounds"]
-        for name, kind in SO_FAR.items():
+        for name, kind in STORED_TOTALS.items():
             setattr(self, name, kind(rounds[name]))
         self.rows = list(rounds["rows"])
         self.dropped = [Dropped(**one) for one in rounds["dropped"]]
@@ -163,22 +174,23 @@ class BettingRun(Run):
 
     def _load_book(self, stored: dict[str, Any]) -> None:
         tilts, arms = self.bets.tilt.size, len(self.rows)
-        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
-        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
-        kinds: dict[str, type] = {"out": np.bool_, "slot": np.int64}
+        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "fixed": (-1, 2, tilts)}
+        shapes |= {"wealth": (-1, tilts), "pair_wealth": (-1, tilts)}
+        kinds: dict[str, type] = {"eliminated": np.bool_, "pair_slot": np.int64}
         arrays: dict[str, Any] = {
             name: np.array(value).astype(kinds.get(name, np.float64)).reshape(shapes.get(name, -1))
             for name, value in stored.items()
         }
-        self.beside = new_beside(arms, self.bets)
-        close = np.zeros(3)
+        self.beside = new_closeness_totals(arms, self.bets)
+        closeness = np.zeros(3)
         if self.numbers:
-            self.beside, close = Beside(arrays["aside"], arrays["lift"]), arrays["close"]
+            self.beside = ClosenessTotals(arrays["fixed"], arrays["shift"])
+            closeness = arrays["closeness_totals"]
         self.book = Book(
-            **{name: arrays[name] for name in BOOK},
+            **{name: arrays[name] for name in STORED_BOOK},
             active=np.ones(arms, np.bool_),
             fresh=np.zeros((arms, 3)),
-            close=close,
+            closeness_totals=closeness,
         )
 
     @property
@@ -194,7 +206,7 @@ class BettingRun(Run):
         below the cap.
         """
         return self.stopped or not (
-            any(participants_of(one) for one in self.queue)
+            any(count_participants(one) for one in self.queue)
             or self.closed
             or self._find_open() is not None
         )
@@ -230,7 +242,7 @@ class BettingRun(Run):
         one = open_round(self.opened, self.lengths, self.setting, self.book)
         if self.randomisation.continuous:
             return one
-        weight = weight_of(one)
+        weight = sum_weights(one)
         return one._replace(planned=min(one.plan.length, self._room() // weight) * weight)
 
     def open(self) -> Opening:
@@ -240,7 +252,9 @@ class BettingRun(Run):
             raise DiscreetError("no round can be opened now: ask `closed` first")
         self.queue.append(one)
         self.opened += 1
-        odds = [[arm, weight_in(row, one)] for row, arm in enumerate(self.rows) if one.playing[row]]
+        odds = [
+            [arm, find_weight(row, one)] for row, arm in enumerate(self.rows) if one.playing[row]
+        ]
         return Opening(one.number + 1, odds, min(one.planned, self._room()), self.middle)
 
     # --- played -----------------------------------------------------------------------
@@ -254,7 +268,7 @@ class BettingRun(Run):
         arm = deal(weights)
         if not 0 <= arm < self.arms or weights[arm] < 1:
             return None
-        one.dealt[self._find_row(arm)] += 1
+        one.assigned[self._find_row(arm)] += 1
         self.samples += 1
         self._close_if_full()
         return Place(arm, one.number + 1, 1)
@@ -265,8 +279,8 @@ class BettingRun(Run):
             self.open()
         one = self._find_open()
         while one is not None and (participants := self.to_deal()) > 0:
-            dealt = np.array(spread(participants, self._weights(one)), np.int64)
-            one.dealt[:] += dealt[self.rows]
+            assigned = np.array(spread(participants, self._weights(one)), np.int64)
+            one.assigned[:] += assigned[self.rows]
             self.samples += participants
             self._close_if_full()
             one = self._find_open()
@@ -276,26 +290,26 @@ class BettingRun(Run):
         if self._weighed[0] is not one:
             weights = np.zeros(self.arms, np.int64)
             weights[self.rows] = one.playing
-            weights[self.rows[one.heavy]] *= one.plan.odds
+            weights[self.rows[one.favoured]] *= one.plan.odds
             self._weighed = one, weights.tolist()
         return self._weighed[1]
 
     def _closing_size(self, one: OpenRound, participants: int) -> int:
         """Return at how many participants the open round, which has so many, closes."""
         if self.randomisation.continuous:
-            waiting = sum(participants_of(before) for before in self.queue[:-1])
-            return int(size_of(one, waiting, self._room(), self.setting))
+            waiting = sum(count_participants(before) for before in self.queue[:-1])
+            return int(choose_size(one, waiting, self._room(), self.setting))
         return min(one.planned, participants + self._room())
 
     def _close_if_full(self) -> None:
         """Close the open round when it is full; if none is before it, it is due."""
         if self.queue and not self.queue[-1].closed:
             one = self.queue[-1]
-            participants = int(np.add.reduce(one.dealt))
+            participants = int(np.add.reduce(one.assigned))
             if participants < one.planned and self.samples < self.cap:
                 return
             if 0 < participants >= self._closing_size(one, participants):
-                self.queue[-1] = close(one, False)
+                self.queue[-1] = close_round(one, False)
                 if len(self.queue) == 1:
                     self._prepare()
 
@@ -306,14 +320,14 @@ class BettingRun(Run):
         one = self._find_open()
         if one is None:
             return 0
-        participants = int(participants_of(one))
+        participants = int(count_participants(one))
         return self._closing_size(one, participants) - participants
 
     def _prepare(self) -> None:
         """Announce the round that is due, as it is settled, if there is one."""
         if (one := self._find_due()) is not None:
             about = self.lengths, self.settled, self.randomisation.continuous
-            self.now = announce_closed(one, *about, self.setting, self.book)
+            self.current = announce_closed(one, *about, self.setting, self.book)
 
     def _find_due(self) -> OpenRound | None:
         if self.stopped or not self.queue or not self.queue[0].closed:
@@ -330,7 +344,7 @@ class BettingRun(Run):
         if one is None:
             return []
         return [
-            Place(self.rows[row], one.number + 1, int(one.dealt[row])) for row in self._playing()
+            Place(self.rows[row], one.number + 1, int(one.assigned[row])) for row in self._playing()
         ]
 
     def under_way(self, arm: int, phase: int) -> bool:
@@ -348,12 +362,12 @@ class BettingRun(Run):
     @property
     def fine(self) -> bool:
         """Return whether closeness is released, as announced."""
-        return bool(self.now.fine)
+        return bool(self.current.fine)
 
     @property
     def centre(self) -> float | None:
         """Return the announced centre of a fine round that is due."""
-        return float(self.now.centre) if self.now.fine and self.due() else None
+        return float(self.current.centre) if self.current.fine and self.due() else None
 
     @property
     def middle(self) -> float | None:
@@ -371,16 +385,16 @@ class BettingRun(Run):
 
     def due_grid(self, grid: int) -> int:
         """Return the units of what is due: bits in a round that is not fine."""
-        return grid if self.now.fine else 1
+        return grid if self.current.fine else 1
 
     def totals(self, units: Sequence[int]) -> Totals:
         """Return the sum of the outcomes, and in a fine round how close they are."""
-        if not self.now.fine:
+        if not self.current.fine:
             return Totals(sum(units))
         if self.setting.kind == LEVELS:
-            middle = round(self.now.centre * self.setting.grid)
+            middle = round(self.current.centre * self.setting.grid)
             return Totals(sum(units), self.setting.grid * sum(one == middle for one in units))
-        bump = make_bump(self.now.centre, self.setting.grid)
+        bump = make_bump(self.current.centre, self.setting.grid)
         return Totals(sum(units), sum(measure_closeness(one, bump) for one in units))
 
     def possible(self, total: Totals, count: int, grid: int) -> bool:
@@ -389,19 +403,19 @@ class BettingRun(Run):
         if not within or near is None:
             return within
         kind = self.setting.kind
-        return is_possible_closeness(total.sum, near, count, grid, self.now.centre, kind)
+        return is_possible_closeness(total.sum, near, count, grid, self.current.centre, kind)
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
         """Return a sum an arm; or the leader's difference to the runner-up with the
         closeness of both, and of the runner-up nothing.
         """
-        if not self.now.difference:
+        if not self.current.difference:
             return list(totals)
         by_row = dict(zip(self._playing(), totals, strict=True))
-        leader, second = self.now.leader, self.now.second
-        allowed = count_handicap(self.now, self.book) * self.due_grid(self.setting.grid)
+        leader, second = self.current.leader, self.current.runner_up
+        allowed = count_handicap(self.current, self.book) * self.due_grid(self.setting.grid)
         lead = by_row[leader].sum - by_row[second].sum - allowed
-        near = sum(total.near or 0 for total in totals) if self.now.fine else None
+        near = sum(total.near or 0 for total in totals) if self.current.fine else None
         return [Totals(lead, near) if row == leader else None for row in by_row]
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
@@ -410,11 +424,11 @@ class BettingRun(Run):
         """
         one = self.queue[0]
         self.book.active[:] = one.playing
-        self.book.fresh[:, COUNT] = one.dealt
+        self.book.fresh[:, COUNT] = one.assigned
         self._book_fresh(sums, near)
-        winner, self.book = settle_closed(self.now, one, self.bets, self.setting, self.book)
-        self.lengths += self.now.length
-        self.settled += int(participants_of(one))
+        winner, self.book = settle_closed(self.current, one, self.bets, self.setting, self.book)
+        self.lengths += self.current.length
+        self.settled += int(count_participants(one))
         self.queue.pop(0)
         self.stopped = bool(winner >= 0)
         self.recommendation = self.rows[winner if self.stopped else find_front_runner(self.book)]
@@ -425,16 +439,16 @@ class BettingRun(Run):
 
     def _book_fresh(self, sums: list[float], near: list[float] | None) -> None:
         """Write what was released into `book.fresh`, and beside the book."""
-        close = near if near is not None else [0.0] * len(sums)
-        if self.now.difference:
-            leader, second = self.rows[self.now.leader], self.rows[self.now.second]
-            self.margins.append([leader, [second], int(self.now.length), float(sums[0])])
-            write_difference(sums[0], close[0], self.now, self.book)
+        closeness = near if near is not None else [0.0] * len(sums)
+        if self.current.difference:
+            leader, second = self.rows[self.current.leader], self.rows[self.current.runner_up]
+            self.margins.append([leader, [second], int(self.current.length), float(sums[0])])
+            write_difference(sums[0], closeness[0], self.current, self.book)
         else:
-            for row, *about in zip(self._playing(), sums, close, strict=True):
-                self.book.fresh[row, SUM], self.book.fresh[row, NEAR] = about
+            for row, *about in zip(self._playing(), sums, closeness, strict=True):
+                self.book.fresh[row, SUM], self.book.fresh[row, CLOSENESS] = about
         if self.numbers:
-            set_aside(self.now, self.bets, self.setting, self.book, self.beside)
+            add_closeness(self.current, self.bets, self.setting, self.book, self.beside)
 
     # --- the manager ------------------------------------------------------------------
 
@@ -455,19 +469,19 @@ class BettingRun(Run):
             raise InvalidInputError(f"arm {arm} is not in the trial: it cannot be dropped")
         if len(self.rows) < 3:
             raise InvalidInputError("two arms must be left: stop the trial instead")
-        total, (aside, lift) = self.book.total[row].copy(), self.beside.select(row)
-        total[PULLS] += sum(int(one.dealt[row]) for one in self.queue)
-        beside = aside.tolist() if self.numbers else []
-        self.dropped.append(Dropped(arm, total.tolist(), beside, float(lift)))
+        total, (fixed, shift) = self.book.total[row].copy(), self.beside.select(row)
+        total[ASSIGNED] += sum(int(one.assigned[row]) for one in self.queue)
+        kept_fixed = fixed.tolist() if self.numbers else []
+        self.dropped.append(Dropped(arm, total.tolist(), kept_fixed, float(shift)))
         left = [_void_without(row, one) for one in self.queue]
-        self.queue = [one for one in left if participants_of(one) and one.playing.any()]
+        self.queue = [one for one in left if count_participants(one) and one.playing.any()]
         fresh = new_book(len(self.rows) - 1, self.bets.tilt.size)
         kept = {
             name: np.delete(getattr(self.book, name), row, 0)
             for name in ("total", "mean", "precision")
         }
-        self.book = fresh._replace(**kept, close=self.book.close)
-        self.beside = Beside(*(np.delete(part, row, 0) for part in self.beside))
+        self.book = fresh._replace(**kept, closeness_totals=self.book.closeness_totals)
+        self.beside = ClosenessTotals(*(np.delete(part, row, 0) for part in self.beside))
         self.rows.remove(arm)
         if self.recommendation is not None:
             self.recommendation = self.rows[find_front_runner(self.book)]
@@ -482,17 +496,21 @@ class BettingRun(Run):
                 "stop there depends on the number of arms. Stop the trial, and begin another"
             )
         one = new_book(1, self.bets.tilt.size)
-        by_arm = set(Book._fields) - {"close", "pair"}
+        by_arm = set(Book._fields) - {"closeness_totals", "pair_wealth"}
         self.book = self.book._replace(
             **{
                 name: np.concatenate([getattr(self.book, name), getattr(one, name)])
                 for name in by_arm
             }
         )
-        more = new_beside(1, self.bets)
-        self.beside = Beside(*(np.concatenate(two) for two in zip(self.beside, more, strict=True)))
+        more = new_closeness_totals(1, self.bets)
+        self.beside = ClosenessTotals(
+            *(np.concatenate(two) for two in zip(self.beside, more, strict=True))
+        )
         self.queue = [
-            under._replace(playing=np.append(under.playing, False), dealt=np.append(under.dealt, 0))
+            under._replace(
+                playing=np.append(under.playing, False), assigned=np.append(under.assigned, 0)
+            )
             for under in self.queue
         ]
         self.rows.append(self.arms)
@@ -517,7 +535,7 @@ class BettingRun(Run):
         if self.recommendation is None:
             return None
         others = [row for row, arm in enumerate(self.rows) if arm != self.recommendation]
-        worst = max(log_p_value(row, self.book) for row in others)
+        worst = max(compute_log_p_value(row, self.book) for row in others)
         value = math.exp(worst) * (2 if self.strategy.indifference_zone > 0 else 1)
         return value if value < 1 else None
 
@@ -540,7 +558,9 @@ class BettingRun(Run):
         it.
         """
         best = self.recommendation
-        shares = self._by_arm(evidence_shares(self.book, self.setting).tolist(), best is not None)
+        shares = self._by_arm(
+            compute_evidence_shares(self.book, self.setting).tolist(), best is not None
+        )
         return [None if arm == best else share for arm, share in enumerate(shares)]
 
     def beliefs(self) -> list[Belief]:
@@ -550,7 +570,7 @@ class BettingRun(Run):
         beliefs, book = [Belief(0.0, 0.0)] * self.arms, self.book
         for row, arm in enumerate(self.rows):
             mean = 0.5 + float(book.mean[row] - 0.5) / self.setting.scale
-            error = math.sqrt(BELIEF_FACTOR / book.precision[row]) / self.setting.scale
+            error = math.sqrt(PLANNING_VARIANCE_RATIO / book.precision[row]) / self.setting.scale
             beliefs[arm] = Belief(mean, error)
         return beliefs
 
@@ -579,22 +599,26 @@ class BettingRun(Run):
         by_arm = dict(zip(self.rows, values, strict=True)) if known else {}
         return [by_arm.get(arm) for arm in range(self.arms)]
 
-    def _released(self, arm: int) -> Known:
+    def _released(self, arm: int) -> ArmReleases:
         """Return the sums released of an arm, and what its numbers have beside them."""
         for one in self.dropped:
             if one.arm == arm:
-                beside = Beside(np.array(one.aside), np.array(one.lift)) if self.numbers else None
-                return Known(np.array(one.total), beside)
+                beside = (
+                    ClosenessTotals(np.array(one.fixed), np.array(one.shift))
+                    if self.numbers
+                    else None
+                )
+                return ArmReleases(np.array(one.total), beside)
         row = self._find_row(arm)
-        return Known(self.book.total[row], self.beside.select(row) if self.numbers else None)
+        return ArmReleases(self.book.total[row], self.beside.select(row) if self.numbers else None)
 
     def _view(self, arm: int) -> ArmView:
         total, beside = self._released(arm)
         row, count = self._find_row(arm), int(total[COUNT])
-        under_way = 0 if row < 0 else sum(int(one.dealt[row]) for one in self.queue)
+        under_way = 0 if row < 0 else sum(int(one.assigned[row]) for one in self.queue)
         about = (self.strategy.delta, self.bets, self.setting)
         within = compute_interval(total, *about, beside=beside) if count else None
-        return ArmView(int(total[PULLS]) + under_way, count, self._mean(total), within)
+        return ArmView(int(total[ASSIGNED]) + under_way, count, self._mean(total), within)
 
     def _mean(self, total: Floats) -> float | None:
         count = float(total[COUNT])
@@ -612,10 +636,10 @@ def _void_without(row: int, one: OpenRound) -> OpenRound:
     """Return a round that was under way when an arm was dropped: closed, and nobody
     bets on it, since whoever dropped the arm may have known of it.
     """
-    return close(one, True)._replace(
-        heavy=max(one.heavy - (one.heavy >= row), 0),
+    return close_round(one, True)._replace(
+        favoured=max(one.favoured - (one.favoured >= row), 0),
         playing=np.delete(one.playing, row),
-        dealt=np.delete(one.dealt, row),
+        assigned=np.delete(one.assigned, row),
     )
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from discreet.jit import leaf
 from discreet.strategies.betting.bets import Setting
 from discreet.strategies.betting.book import (
+    ASSIGNED,
     COUNT,
-    PULLS,
     SUM,
     Book,
+    compute_sent_centre,
     count_marked,
     estimate_gap,
-    sent_centre,
 )
 from discreet.strategies.units import BITS, LEVELS, PLACES
 
@@ -79,8 +79,8 @@ def has_overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
     The more wealth was won against it the longer it sleeps (root of the surplus): a
     mistake has barely crossed.
     """
-    sleep = WAKE_FACTOR * math.exp(min(book.money[a] - setting.target, 700.0) / 2)
-    return bool(book.total[a, PULLS] * sleep < n)
+    sleep = WAKE_FACTOR * math.exp(min(book.log_wealth[a] - setting.target, 700.0) / 2)
+    return bool(book.total[a, ASSIGNED] * sleep < n)
 
 
 @leaf
@@ -88,15 +88,15 @@ def stays_active(a: int, n: int, setting: Setting, book: Book) -> bool:
     """Return whether an arm plays on: one that is in, one that has overslept, and every
     one if all are eliminated.
     """
-    everyone = count_marked(book.out) == book.out.size
-    return everyone or not book.out[a] or has_overslept(a, n, setting, book)
+    everyone = count_marked(book.eliminated) == book.eliminated.size
+    return everyone or not book.eliminated[a] or has_overslept(a, n, setting, book)
 
 
 # --- what is expected -----------------------------------------------------------------
 
 
 @leaf
-def smoothed_mean(arm: int, setting: Setting, book: Book) -> float:
+def smooth_mean(arm: int, setting: Setting, book: Book) -> float:
     """Return the arm's mean from its sums, drawn to 1/2 while little is known."""
     pull = 2 + 1 / setting.epsilon
     return float((book.total[arm, SUM] + pull / 2) / (book.total[arm, COUNT] + pull))
@@ -107,7 +107,7 @@ def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> flo
     """Return the middle of the two leaders' means, away from 0 and 1, where means can
     lie.
     """
-    middle = (smoothed_mean(leader, setting, book) + smoothed_mean(second, setting, book)) / 2
+    middle = (smooth_mean(leader, setting, book) + smooth_mean(second, setting, book)) / 2
     if setting.kind == BITS:
         return min(max(middle, setting.low, 1 / 64), setting.high, 63 / 64)
     if setting.kind == LEVELS:
@@ -116,16 +116,19 @@ def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> flo
 
 
 @leaf
-def outcome_variance(centre: float, fine: bool, setting: Setting, book: Book) -> float:
+def estimate_variance(centre: float, fine: bool, setting: Setting, book: Book) -> float:
     """Return the variance of an outcome; where closeness counts, what is close to its
     centre has less.
     """
-    middle, near = sent_centre(centre, setting), closeness_share(book) if fine else 0.0
+    middle, near = (
+        compute_sent_centre(centre, setting),
+        measure_closeness_share(book) if fine else 0.0,
+    )
     return max(middle * (1 - middle) * (1 - near), 0.001)
 
 
 @leaf
-def closeness_share(book: Book) -> float:
+def measure_closeness_share(book: Book) -> float:
     """Return how close outcomes were: 0 for bits, 1 for outcomes that are all at their
     centre.
 
@@ -133,15 +136,15 @@ def closeness_share(book: Book) -> float:
     centre may have more, which is cut off at 0.999: rounds are then planned with too
     small a variance, which costs participants and no guarantee.
     """
-    if book.close[1] <= 0:
+    if book.closeness_totals[1] <= 0:
         return 0.0
-    return float(min(max(book.close[0] / book.close[1], 0.0), 0.999))
+    return float(min(max(book.closeness_totals[0] / book.closeness_totals[1], 0.0), 0.999))
 
 
 @leaf
-def planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
-    """Return the gap to plan with: what was seen; a target difference is believed until the
-    releases contradict it.
+def choose_planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
+    """Return the gap to plan with: what was seen; a target difference is believed until
+    the releases contradict it.
     """
     gap, error = estimate_gap(a, rival, book)
     target_difference = (
@@ -153,7 +156,7 @@ def planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
 
 
 @leaf
-def win_rate(gap: float, variance: float, epsilon: float) -> float:
+def compute_win_rate(gap: float, variance: float, epsilon: float) -> float:
     """Return the nats a participant should win: the maximum over tilts up to epsilon of
     tilt gap - tilt^2 variance / 2.
     """
@@ -162,21 +165,21 @@ def win_rate(gap: float, variance: float, epsilon: float) -> float:
 
 
 @leaf
-def length_for(nats: float, gap: float, variance: float, setting: Setting) -> float:
+def compute_length(nats: float, gap: float, variance: float, setting: Setting) -> float:
     """Return how many participants of an arm should win so many nats."""
-    return nats / max(win_rate(gap, variance, setting.epsilon), 1e-300)
+    return nats / max(compute_win_rate(gap, variance, setting.epsilon), 1e-300)
 
 
 @leaf
-def all_in_share(
+def choose_all_in_share(
     a: int, rival: int, length: int, variance: float, setting: Setting, book: Book
 ) -> float:
     """Return sigma: the more a round of this length should be enough to eliminate the
     arm, the more of a tail bet goes all in.
     """
-    gap = planning_gap(a, rival, setting, book)
-    won = length * win_rate(gap, variance, setting.epsilon)
-    spare = won - setting.target + book.money[a]
+    gap = choose_planning_gap(a, rival, setting, book)
+    won = length * compute_win_rate(gap, variance, setting.epsilon)
+    spare = won - setting.target + book.log_wealth[a]
     return ALL_IN_SHARE / (1 + math.exp(min(-spare - ALL_IN_NATS, 700.0)))
 
 
@@ -194,15 +197,15 @@ def choose_odds(playing: int) -> int:
 
 
 @leaf
-def target_length(setting: Setting) -> float:
+def compute_target_length(setting: Setting) -> float:
     """Return how many participants of each of two arms find the target difference."""
-    return length_for(
+    return compute_length(
         setting.target + SPARE_NATS_OF_TARGET, setting.target_difference, 0.5, setting
     )
 
 
 @leaf
-def first_length(playing: int, setting: Setting) -> int:
+def choose_first_length(playing: int, setting: Setting) -> int:
     """Return the length of the first round; a target difference sizes it."""
     e, two = setting.epsilon, playing == 2
     if e == math.inf:
@@ -211,12 +214,12 @@ def first_length(playing: int, setting: Setting) -> int:
         wanted = (FIRST_NOISE_LENGTHS_OF_TWO if two else FIRST_NOISE_LENGTHS) / e
         return math.ceil(min(wanted, LONGEST_ROUND)) + 2
     share, shortest = (FIRST_TARGET_SHARE_OF_TWO, 3.0) if two else (FIRST_TARGET_SHARE, 10.0)
-    wanted = max(share * target_length(setting), shortest / e)
+    wanted = max(share * compute_target_length(setting), shortest / e)
     return math.ceil(min(wanted, max(TARGET_INFORMATION / (e * e), 10 / e), LONGEST_ROUND))
 
 
 @leaf
-def next_length(
+def choose_next_length(
     leader: int, variance: float, playing: int, n: int, setting: Setting, book: Book
 ) -> float:
     """Return the length of a later round, with lengths n before.
@@ -226,13 +229,15 @@ def next_length(
     """
     limit = MAX_GROWTH * n
     if playing == 2 and setting.target_difference > 0 and setting.epsilon < math.inf:
-        limit = max(limit, min(target_length(setting), TARGET_INFORMATION / setting.epsilon**2))
+        limit = max(
+            limit, min(compute_target_length(setting), TARGET_INFORMATION / setting.epsilon**2)
+        )
     least, most = math.inf, 0.0
     for a in range(book.active.size):
         if book.active[a] and a != leader:
-            gap = planning_gap(a, leader, setting, book) + setting.indifference_zone
-            lack = max(setting.target - book.money[a] + SPARE_NATS, LEAST_NATS)
-            need = min(length_for(lack, gap, variance, setting), limit)
+            gap = choose_planning_gap(a, leader, setting, book) + setting.indifference_zone
+            lack = max(setting.target - book.log_wealth[a] + SPARE_NATS, LEAST_NATS)
+            need = min(compute_length(lack, gap, variance, setting), limit)
             least, most = min(least, need), max(most, need)
     information = 2 * setting.epsilon**2 * n * variance
     middle = math.sqrt(least * most) / (1 + information / LOOK_INFORMATION)
@@ -242,7 +247,7 @@ def next_length(
 @leaf
 def plan_first(playing: int, setting: Setting, book: Book) -> Plan:
     """Plan the first round: equal odds."""
-    length = first_length(playing, setting)
+    length = choose_first_length(playing, setting)
     return choose_kind(length, length, 1, 0.5, 0, 1, playing, 0, setting, book)
 
 
@@ -251,8 +256,8 @@ def plan_next(leader: int, second: int, n: int, setting: Setting, book: Book) ->
     """Plan a later round of the active arms, with lengths n before."""
     playing = count_marked(book.active)
     centre, odds = choose_centre(leader, second, setting, book), choose_odds(playing)
-    variance = outcome_variance(centre, True, setting, book) * (1 + 1 / odds)
-    exact = next_length(leader, variance, playing, n, setting, book)
+    variance = estimate_variance(centre, True, setting, book) * (1 + 1 / odds)
+    exact = choose_next_length(leader, variance, playing, n, setting, book)
     length = math.ceil(min(exact, LONGEST_ROUND))
     return choose_kind(exact, length, odds, centre, leader, second, playing, n, setting, book)
 
@@ -275,7 +280,7 @@ def choose_kind(
     """
     fine = setting.kind != BITS and (n == 0 or is_finer(length, centre, setting, book))
     information = setting.epsilon**2 * exact
-    spread = outcome_variance(centre, setting.kind != BITS, setting, book)
+    spread = estimate_variance(centre, setting.kind != BITS, setting, book)
     if information * 4 * spread >= DEAR_INFORMATION or exact < n * MIN_GROWTH:
         return Plan(odds, length, centre, False, False, fine)
     excess = 1.0
@@ -292,9 +297,9 @@ def is_finer(length: int, centre: float, setting: Setting, book: Book) -> bool:
     are.
     """
     e = setting.epsilon
-    if e == math.inf or book.close[1] <= 0:
+    if e == math.inf or book.closeness_totals[1] <= 0:
         return True
-    error = math.sqrt(2 * book.close[2]) / (e * book.close[1])
-    near = closeness_share(book) + CLOSENESS_ERRORS * error
+    error = math.sqrt(2 * book.closeness_totals[2]) / (e * book.closeness_totals[1])
+    near = measure_closeness_share(book) + CLOSENESS_ERRORS * error
     noise = 2 / e**2 - (0.5 / math.sinh(e / 2) ** 2 if e < 700 else 0.0)
     return bool(length * centre * (1 - centre) * near > noise)
