@@ -72,6 +72,8 @@ def test_addresses() -> None:
     assert address_of({"client": ("192.0.2.7", 1)}) == "192.0.2.7"
     assert address_of({"client": ("2001:db8:1:2:3::4", 1)}) == "2001:db8:1:2::/64"
     assert address_of({"client": ("2001:db8:1:2:ffff::9", 1)}) == "2001:db8:1:2::/64"
+    assert address_of({"client": ("::ffff:192.0.2.7", 1)}) == "192.0.2.7"
+    assert address_of({"client": ("::ffff:192.0.2.8", 1)}) == "192.0.2.8"
     assert address_of({"client": None}) == ""
 
 

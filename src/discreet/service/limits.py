@@ -248,4 +248,6 @@ def _network(host: str) -> str:
         return host
     if found.version == 4:
         return host
+    if found.ipv4_mapped is not None:  # of a server that listens for both
+        return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, 64), strict=False))
