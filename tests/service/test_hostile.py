@@ -179,10 +179,10 @@ def bodies(takes: type) -> Iterator[dict[str, Any]]:
 def test_no_odd_value_in_a_body_is_an_error_of_ours(caller: Caller) -> None:
     wrong = list[tuple[str, str, int]]()
     for endpoint in ENDPOINTS:
-        if endpoint.takes is None:
+        if endpoint.body is None:
             continue
-        path = PREFIX + endpoint.path.replace("{name}", "dose").replace("{about}", "1")
-        for body in bodies(endpoint.takes):
+        path = PREFIX + endpoint.path.replace("{name}", "dose").replace("{number}", "1")
+        for body in bodies(endpoint.body):
             text = json.dumps(body)
             found = caller.send("POST", path, content=text, headers=caller.bearer)
             wrong += [(path, text[:80], found)] if found >= 500 else []

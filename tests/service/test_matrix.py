@@ -56,8 +56,8 @@ def wrong(service: Service, secrets: dict[str, str]) -> dict[str, str]:
 
 
 def call(service: Service, one: Endpoint, name: str, secret: str | None) -> int:
-    path = one.path.replace("{name}", name).replace("{about}", "0")
-    body = b'{"no": ' if one.method == "POST" and one.takes is not None else None
+    path = one.path.replace("{name}", name).replace("{number}", "0")
+    body = b'{"no": ' if one.method == "POST" and one.body is not None else None
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     where = f"{service.base_url}{PREFIX}{path}"
     with httpx.stream(one.method, where, headers=headers, content=body, timeout=30) as answer:

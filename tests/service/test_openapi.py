@@ -84,7 +84,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     for row in ENDPOINTS:
         call = rf">{row.method}</td><td[^>]*>{re.escape(PREFIX + row.path)}</td>"
         assert re.search(call, text)
-        assert row.says in text.replace("\u00a0", " ")
+        assert row.help in text.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("path", [f"{PREFIX}/openapi.json", "/api/docs"])

@@ -22,7 +22,7 @@ EXAMPLES = 5
 CALLS = [
     (kind, one.method, f"{PREFIX}{one.path}")
     for one in ENDPOINTS
-    for kind in ("POSITIVE", *(["NEGATIVE"] if one.takes or one.query else []))
+    for kind in ("POSITIVE", *(["NEGATIVE"] if one.body or one.query else []))
     if one.action != "events"
 ]
 """As described, and otherwise where there is something to be said otherwise."""

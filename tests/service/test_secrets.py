@@ -127,7 +127,7 @@ def test_a_participants_secret_reaches_no_other_route(home: Home, browser: Brows
     secret = make_secrets(home)[SecretKind.INVITATION]
     for one in ENDPOINTS:
         path = PREFIX + one.path.replace("{name}", "L").replace("{about}", "1")
-        body = b'{"no": ' if one.takes is not None else None
+        body = b'{"no": ' if one.body is not None else None
         for _ in range(2):
             assert browser.bearer("POST", "/a/question", secret).status_code == 200
             found = browser.bearer(one.method, path, secret, content=body)

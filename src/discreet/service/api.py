@@ -94,7 +94,7 @@ def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
 
 def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     """Return the function that serves requests of an endpoint."""
-    decoder = None if endpoint.takes is None else msgspec.json.Decoder(endpoint.takes)
+    decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
 
     async def serve(request: Request) -> Response:
         visitor, name = await visitor_of(home, request), trial_in_path(request)
@@ -120,8 +120,9 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 body = KeyBody(scoped_key(body.key, visitor))
             result = await trial.call(endpoint.work, body, key, visitor)
         else:
-            about, after = request.path_params.get("about", ""), headers.get("last-event-id", "")
-            call = Call(home, visitor, name, about, body, query, after)
+            number = request.path_params.get("number", "")
+            after = headers.get("last-event-id", "")
+            call = Call(home, visitor, name, number, body, query, after)
             result = await home.run(endpoint.work, call)
         if isinstance(result, Computation):
             result = await home.compute(result)

@@ -1,7 +1,8 @@
-"""The endpoints of the API, a row each: what is called, who may (`access.ACTIONS`),
-what it takes and gives.
+"""The endpoints of the API: a row for each, with its path, its function or verb, the
+action that its caller must be allowed to do, and the types of its body and result.
 """
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -179,8 +180,8 @@ class Call(NamedTuple):
     visitor: Visitor
     name: str
     """The trial it is about, or empty."""
-    about: str
-    """What else the path names."""
+    number: str
+    """The number of the token that the path names, or empty."""
     body: Any
     query: dict[str, str]
     after: str = ""
@@ -198,40 +199,58 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     action: str
+    """What its caller must be allowed to do (`auth.ACTIONS`)."""
     work: Callable[[Call], Any] | Verb[Any, Any]
     """A function that runs in a thread, or a verb of a trial."""
-    gives: Any
-    takes: type[Body] | None = None
-    says: str = ""
+    result: Any
+    body: type[Body] | None = None
     media: str = "application/json"
     query: tuple[tuple[str, str], ...] = ()
-    """What may be said after the path, and what it means."""
+    """Parameters after the path, and what each means."""
+
+    @property
+    def operation(self) -> str:
+        """Name of the call in the API's description, and in clients made from it."""
+        name = self.work.name if isinstance(self.work, Verb) else self.work.__name__
+        return name.replace("-", "_")
+
+    @property
+    def help(self) -> str:
+        """One sentence about the call: for a function the first of its docstring."""
+        if isinstance(self.work, Verb):
+            return self.work.help
+        return inspect.cleandoc(self.work.__doc__ or self.operation).partition("\n\n")[0]
 
 
 # --- trials ---------------------------------------------------------------------------
 
 
-def _list(call: Call) -> list[Listed]:
+def list_trials(call: Call) -> list[Listed]:
+    """List the trials within reach, and the state of each."""
     return call.home.listed(call.visitor)
 
 
-def _create(call: Call) -> StartedStatus:
+def create_trial(call: Call) -> StartedStatus:
+    """Start a trial, or continue the one that has these settings."""
     said = msgspec.structs.asdict(call.body)
     started = start_trial(call.home, call.visitor.who, strategy_of(said.pop("strategy")), said)
     status = call.home.status(started.name, call.visitor)
     return StartedStatus(**vars(status), warnings=started.warnings)
 
 
-def _status(call: Call) -> msgspec.Raw:
+def get_status(call: Call) -> msgspec.Raw:
+    """Show a trial as anyone may see it."""
     return call.home.seen(call.name, call.visitor).text()
 
 
-def _events(call: Call) -> AsyncIterator[bytes]:
+def stream_events(call: Call) -> AsyncIterator[bytes]:
+    """Stream the public changes of a trial (server-sent events)."""
     call.home.check_there(call.name)
     return call.home.events.stream(call.name, call.visitor, call.after)
 
 
-def _protocol(call: Call) -> Opened:
+def get_protocol(call: Call) -> Opened:
+    """Show what was fixed before the first participant."""
     trial, visitor = call.trial, call.visitor
     who = (visitor.who, visitor.role, visitor.site)
     return Opened(trial.protocol.to_dict(), trial.protocol_hash, str(trial.head), *who)
@@ -243,13 +262,15 @@ def _state_key(call: Call, *about: str | None) -> Hashable:
     return call.name, status.head, status.pending, status.erasing, *about
 
 
-def _transcript(call: Call) -> Computation:
+def get_transcript(call: Call) -> Computation:
+    """Show what may be published."""
     trial = call.trial
     key = _state_key(call, "transcript")
     return Computation(key, lambda: msgspec.Raw(msgspec.json.encode(trial.transcript())))
 
 
-def _report(call: Call) -> Computation:
+def get_report(call: Call) -> Computation:
+    """Show the transcript as a page."""
     trial, control = call.trial, call.query.get("control")
     check_control(
         control, [arm.name for arm in call.home.seen(call.name, call.visitor).status.arms]
@@ -258,10 +279,12 @@ def _report(call: Call) -> Computation:
     return Computation(key, lambda: trial_page(trial.transcript(), control))
 
 
-def _verify(call: Call) -> Computation:
-    """Verify the database, once for each state of the record for those without a
-    token, and anew for others. A head that the caller knows is checked apart from
-    that: there are as many as strangers can think of.
+def verify_record(call: Call) -> Computation:
+    """Check the record of a trial and its database.
+
+    For callers without a token the database is verified once for each state of the
+    record. A head that the caller knows is checked apart from that: there are as many
+    as strangers can think of.
     """
     trial, known, wrong = call.trial, call.query.get("head"), tuple[str, ...]()
     if known is not None:
@@ -278,32 +301,38 @@ def _verify(call: Call) -> Computation:
     return Computation(key, trial.verify, finish)
 
 
-def _invite(call: Call) -> Invited:
+def invite_participant(call: Call) -> Invited:
+    """Make a link with which a participant answers once, in a trial with local trust."""
     body: Invite = call.body
     secret, token = invite(call.home, call.visitor, call.name, body.id, body.days)
     return Invited(link_path(secret), token)
 
 
-def _audit_trail(call: Call) -> list[AuditRow]:
+def get_audit_trail(call: Call) -> list[AuditRow]:
+    """Show who did what, and when."""
     entries = call.trial.audit_trail(read_whole(call.query.get("limit", "1000")) or 0)
     return [AuditRow(*entry) for entry in entries]
 
 
-def _publish(call: Call) -> Published:
+def publish_trial(call: Call) -> Published:
+    """Let anyone see the trial."""
     call.home.publish(call.name, call.visitor.who)
     return Published(True)
 
 
-def _unpublish(call: Call) -> Published:
+def unpublish_trial(call: Call) -> Published:
+    """Let only holders of tokens see the trial."""
     call.home.doors.unpublish(call.name, call.visitor.who)
     return Published(False)
 
 
-def _tokens(call: Call) -> list[Token]:
+def list_tokens(call: Call) -> list[Token]:
+    """List tokens, without secrets."""
     return [one for one in call.home.doors.all() if _reaches(call.visitor, one)]
 
 
-def _make_token(call: Call) -> MadeToken:
+def make_token(call: Call) -> MadeToken:
+    """Make a token."""
     said: NewToken = call.body
     if call.visitor.token is not None and call.visitor.token.trial not in (None, said.trial):
         raise InvalidInputError(
@@ -317,8 +346,9 @@ def _make_token(call: Call) -> MadeToken:
     return MadeToken(secret, token)
 
 
-def _revoke(call: Call) -> Done:
-    number = read_whole(call.about)
+def revoke_token(call: Call) -> Done:
+    """Revoke a token."""
+    number = read_whole(call.number)
     known = {one.number: one for one in call.home.doors.all()}
     if number not in known or not _reaches(call.visitor, known[number]):
         raise NotHereError("there is no token of this number")
@@ -331,65 +361,34 @@ def _reaches(visitor: Visitor, token: Token) -> bool:
 
 
 T = "/trials/{name}"
+HEAD_QUERY = ("head", "A head that you noted earlier: the record must continue from there.")
+CONTROL_QUERY = ("control", "The arm that others are compared with, if not the best one.")
+LIMIT_QUERY = ("limit", "How many of the latest entries; 1000 if left out.")
 ENDPOINTS: tuple[Endpoint, ...] = (
     *(
-        Endpoint(
-            *("POST", f"{T}/{verb.name}", verb.name, verb, verb.result, verb.body, verb.help),
-        )
+        Endpoint("POST", f"{T}/{verb.name}", verb.name, verb, verb.result, verb.body)
         for verb in VERBS
     ),
-    Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and its state."),
-    Endpoint("POST", "/trials", "create", _create, StartedStatus, NewTrial, "Start a trial."),
-    Endpoint("GET", T, "status", _status, Status, says="The trial as anyone may see it."),
+    Endpoint("GET", "/trials", "list", list_trials, list[Listed]),
+    Endpoint("POST", "/trials", "create", create_trial, StartedStatus, NewTrial),
+    Endpoint("GET", T, "status", get_status, Status),
+    Endpoint("GET", f"{T}/events", "events", stream_events, str, media="text/event-stream"),
+    Endpoint("GET", f"{T}/protocol", "protocol", get_protocol, Opened),
+    Endpoint("POST", f"{T}/invite", "invite", invite_participant, Invited, Invite),
+    Endpoint("GET", f"{T}/transcript", "transcript", get_transcript, dict[str, Any]),
     Endpoint(
-        *("GET", f"{T}/events", "events", _events, str),
-        says="A stream of its public changes (server-sent events).",
-        media="text/event-stream",
-    ),
-    Endpoint(
-        *("GET", f"{T}/protocol", "protocol", _protocol, Opened),
-        says="What was fixed before the first person.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/invite", "invite", _invite, Invited, Invite),
-        "A link with which one person answers once, in a trial with local trust.",
-    ),
-    Endpoint(
-        *("GET", f"{T}/transcript", "transcript", _transcript, dict[str, Any]),
-        says="What may be published.",
-    ),
-    Endpoint(
-        *("GET", f"{T}/report", "report", _report, str),
-        says="The transcript as a page.",
+        *("GET", f"{T}/report", "report", get_report, str),
         media="text/html",
-        query=(("control", "The arm that others are compared with, if not the best one."),),
+        query=(CONTROL_QUERY,),
     ),
+    Endpoint("GET", f"{T}/verify", "verify", verify_record, Verified, query=(HEAD_QUERY,)),
     Endpoint(
-        *("GET", f"{T}/verify", "verify", _verify, Verified),
-        says="Check the record.",
-        query=(("head", "A head that you noted earlier: the record must continue from there."),),
+        *("GET", f"{T}/audit-trail", "audit-trail", get_audit_trail, list[AuditRow]),
+        query=(LIMIT_QUERY,),
     ),
-    Endpoint(
-        *("GET", f"{T}/audit-trail", "audit-trail", _audit_trail, list[AuditRow]),
-        says="Who did what, and when.",
-        query=(("limit", "How many of the latest entries; 1000 if left out."),),
-    ),
-    Endpoint(
-        "POST",
-        f"{T}/publish",
-        "publish",
-        _publish,
-        Published,
-        says="Let anyone see the trial.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/unpublish", "publish", _unpublish, Published),
-        says="No longer.",
-    ),
-    Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Tokens, without secrets."),
-    Endpoint(
-        *("POST", "/tokens", "tokens", _make_token, MadeToken, NewToken),
-        "Make a token.",
-    ),
-    Endpoint("POST", "/tokens/{about}/revoke", "tokens", _revoke, Done, says="Revoke a token."),
+    Endpoint("POST", f"{T}/publish", "publish", publish_trial, Published),
+    Endpoint("POST", f"{T}/unpublish", "publish", unpublish_trial, Published),
+    Endpoint("GET", "/tokens", "tokens", list_tokens, list[Token]),
+    Endpoint("POST", "/tokens", "tokens", make_token, MadeToken, NewToken),
+    Endpoint("POST", "/tokens/{number}/revoke", "tokens", revoke_token, Done),
 )

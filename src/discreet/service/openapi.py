@@ -31,7 +31,7 @@ DESCRIPTION = (
 )
 PATH = {
     "name": "The name of the trial, percent-encoded.",
-    "about": "The number of the token.",
+    "number": "The number of the token.",
 }
 REFUSALS = {
     "400": "The call cannot be read.",
@@ -62,9 +62,10 @@ in the dark the colours of the service's other pages (static/style.css).
 
 def document() -> dict[str, Any]:
     """The whole description."""
-    types = [one for row in ENDPOINTS for one in (row.gives, row.takes) if _structured(one)]
+    types = [one for row in ENDPOINTS for one in (row.result, row.body) if _structured(one)]
     found, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
     schemas = dict(zip(map(repr, types), found, strict=False))
+    _open_tuples(components)
     paths: dict[str, Any] = {}
     for row in ENDPOINTS:
         paths.setdefault(f"{PREFIX}{row.path}", {})[row.method.lower()] = _operation(row, schemas)
@@ -80,32 +81,44 @@ def document() -> dict[str, Any]:
     }
 
 
+def _open_tuples(schema: Any) -> None:
+    """Leave out `"items": false` of tuples, whose lengths are limited anyway: a boolean
+    is a schema of JSON, and many generators of clients do not know it.
+    """
+    if isinstance(schema, dict) and schema.get("items") is False:
+        del schema["items"]
+    if isinstance(schema, dict | list):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            _open_tuples(part)
+
+
 def _structured(type: Any) -> bool:
     return type not in (None, str, bytes)
 
 
 def _operation(row: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "operationId": _id_of(row),
-        "summary": row.says,
+        "operationId": row.operation,
+        "tags": [row.path.split("/")[1]],
+        "summary": row.help,
         "description": f"For: {', '.join(roles_of(row))}.",
         "security": [{"token": []}, *([{}] if row.action in PUBLIC else [])],
         "parameters": _parameters(row),
         "responses": {
-            "200": {"description": row.says, "content": {row.media: _given(row, schemas)}},
+            "200": {"description": row.help, "content": {row.media: _given(row, schemas)}},
             **{status: {"$ref": f"#/components/responses/{status}"} for status in REFUSALS},
         },
     }
-    if row.takes is not None:
-        content = {"application/json": {"schema": schemas[repr(row.takes)]}}
+    if row.body is not None:
+        content = {"application/json": {"schema": schemas[repr(row.body)]}}
         found["requestBody"] = {"required": True, "content": content}
     return found
 
 
 def _given(row: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
-    if _structured(row.gives):
-        return {"schema": schemas[repr(row.gives)]}
-    return {"schema": {"type": "string"}} if row.gives is str else {}
+    if _structured(row.result):
+        return {"schema": schemas[repr(row.result)]}
+    return {"schema": {"type": "string"}} if row.result is str else {}
 
 
 def _parameters(row: Endpoint) -> list[dict[str, Any]]:
@@ -138,11 +151,6 @@ def _refusal(words: str) -> dict[str, Any]:
     }
 
 
-def _id_of(row: Endpoint) -> str:
-    words = [word for word in row.path.split("/") if word and not word.startswith("{")]
-    return "_".join([row.method.lower(), *words, *(["one"] if row.path.endswith("}") else [])])
-
-
 def roles_of(row: Endpoint) -> list[str]:
     """Who may call it, in words."""
     found = sorted(ACTIONS[row.action])
@@ -171,8 +179,8 @@ def docs_page(described: dict[str, Any]) -> str:
             "Refusals",
             [
                 Paragraph(
-                    "As problem documents (RFC 9457): title, status, and detail, which says "
-                    "what to do."
+                    "As problem documents (RFC 9457): type, title, status, and detail, which "
+                    "says what to do."
                 ),
                 Table(["status", "means"], list(REFUSALS.items()), words=["means"]),
             ],
@@ -194,9 +202,9 @@ def _example() -> str:
 
 def _row(row: Endpoint) -> list[str]:
     said = "".join(f" ?{name}= {words}" for name, words in row.query)
-    takes = "–" if row.takes is None else row.takes.__name__
-    gives = _shown(row.gives) if _structured(row.gives) else row.media
-    told = [f"{row.says}{said}", takes, gives, ", ".join(roles_of(row))]
+    takes = "–" if row.body is None else row.body.__name__
+    gives = _shown(row.result) if _structured(row.result) else row.media
+    told = [f"{row.help}{said}", takes, gives, ", ".join(roles_of(row))]
     return [row.method, f"{PREFIX}{row.path}", *told]
 
 

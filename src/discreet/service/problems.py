@@ -16,18 +16,21 @@ from discreet.trials.record import UnknownHeadError
 TYPE = "application/problem+json"
 
 
-class Problem(msgspec.Struct, omit_defaults=True):
-    """What went wrong, and what to do."""
+class Problem(msgspec.Struct):
+    """What went wrong, and what to do. `type` names the kind of the problem for
+    programs: a URI that ends with the words of the title, such as `not-found`.
+    """
 
+    type: str
     title: str
     status: int
     detail: str
-    type: str = "about:blank"
 
 
 def problem(title: str, status: int, detail: str, **headers: str) -> Response:
-    """The document, as an answer."""
-    body = msgspec.json.encode(Problem(title, status, detail))
+    """Return a problem document as a response."""
+    type = f"urn:discreet:problem:{title.lower().replace(' ', '-')}"
+    body = msgspec.json.encode(Problem(type, title, status, detail))
     return Response(body, status, headers, TYPE)
 
 
