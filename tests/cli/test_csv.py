@@ -54,7 +54,7 @@ HELD: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "trial status": (("dose",), {"arm", "mean", "interval_low", "trial"}),
     "trial expire": (("dose",), {"released", "stopped"}),
     "trial manage": (("dose", "pause", *RULE), {"action", "reason", "head"}),
-    "trial audit-trail": (("dose",), {"at", "who", "call", "people"}),
+    "trial audit-trail": (("dose",), {"at", "user", "action", "participants"}),
     "trial transcript": (("dose",), {"event", "kind", "arm"}),
     "trial verify": (("dose",), {"intact", "head", "problem"}),
     "trial backup": (("kept.db",), {"name", "head"}),
@@ -69,7 +69,7 @@ HELD: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "verify": (("dose.json",), {"intact", "head", "problem"}),
 }
 """What is typed, in this order, and columns of what is written."""
-STAFF = {"id", "secret", "code", "who", "token_number"}
+STAFF = {"id", "secret", "code", "user", "token_number"}
 """Columns that not everybody may see: only the owner may read the file."""
 STUDY = 'runs = 2\nepsilon = [1.0]\ndelta = 0.1\ninstances = ["mu4"]\n'
 

@@ -225,7 +225,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     )
     trial("ask", "dose", "--site", "Lyon")
     events = json.loads(trial("transcript", "dose").stdout)["events"]
-    done = [event for event in events if event["kind"] == "manager"]
+    done = [event for event in events if event["kind"] == "managed"]
     assert [(event["action"], event.get("about"), event["reason"]) for event in done] == [
         ("lower-maximum", 30, "money"),
         ("close-site", "Lyon", "no staff"),

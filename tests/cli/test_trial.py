@@ -43,14 +43,14 @@ def test_a_whole_trial(folder: Path) -> None:
     while True:
         batch = read("ask", "dose", "-n", "200")
         assert set(batch) == {
-            *("assignments", "left", "waiting", "stopped", "middle", "paused", "request")
+            *("assignments", "not_assigned", "waiting", "stopped", "middle_level", "paused", "key")
         }
         if batch["stopped"]:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
         assert read("tell", "dose", "--csv", "-", stdin="id,outcome\n" + "\n".join(lines)) == {
             "accepted": len(lines),
-            "before": [],
+            "already_told": [],
             "late": [],
         }
     status = read("status", "dose")
@@ -105,7 +105,7 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
     assert trial("miss", "dose", first["id"]).stdout == "Accepted: 1.\n"
     assert read("miss", "dose", first["id"]) == {
         "accepted": 0,
-        "before": [first["id"]],
+        "already_told": [first["id"]],
         "late": [],
     }
     assert read("ask", "dose")["assignments"] == [], "nobody takes the place"

@@ -44,7 +44,7 @@ SERVICE |= {"Trial.do_now", "Trial.hear", "Trial.slip"}
 SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
 """What a service asks of a trial, and nobody else."""
 FAR = {"RemoteTrial"}
-"""Trials at a service: tests/remote/test_fuzz.py makes the calls of a trial there."""
+"""Trials at a service: tests/client/test_fuzz.py makes the calls of a trial there."""
 MADE_ELSEWHERE = {"Instance", "Trial"}
 """Classes that are not called themselves: by their kinds, by `create` and `open`."""
 ACTS = {"resume": None, "raise-maximum": 10**7, "lower-maximum": 10**5, "close-site": "y"}

@@ -1,24 +1,12 @@
 """Numbers and phrases for people."""
 
-import json
 import math
-import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-import discreet
 from discreet import bet_se, wording
-from discreet.reports.plan import plan_page, show_plan
-from discreet.reports.trial import trial_page
-from discreet.reports.trial_text import act_rows, privacy_sentence, quotes
+from discreet.reports.trial_text import privacy_sentence, quotes
 from discreet.scale import Scale
-from discreet.service.pages.audit_trail import grouped
-from discreet.service.pages.trial_text import event_words, known_words
-from discreet.trials.operations import RECORDED, UNBLIND
-from discreet.trials.record import Event
-from discreet.trials.status import AuditEntry
 
 
 @pytest.mark.parametrize(
@@ -46,34 +34,6 @@ def test_people(count: float, sentence: str, picture: str, full: str) -> None:
     assert wording.full_people(count) == full
 
 
-def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert wording.counted(1, "look") == "1 look"
-    assert wording.counted(0, "look") == "0 looks"
-    assert wording.counted("1", "person", "people") == "1 person"
-    assert wording.counted("1,000", "person", "people") == "1,000 people"
-    arms = discreet.Bernoulli([0.9, 0.1])
-    days: dict[str, Any] = {"accrual": 1.0, "delay": 1.0, "deadline": 1.0}
-    plan = discreet.plan(arms, 1.0, 0.1, runs=1, max_participants=400, **days)
-    show_plan(plan)
-    url = f"sqlite:///{tmp_path}/trials.db"
-    settings: dict[str, Any] = {"max_participants": 50, "sites": ["Leeds"], "deadline": 86_400.0}
-    trial = discreet.Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), **settings)
-    trial.ask(1, site="Leeds")
-    before = known_words(trial.status().to_dict(), False)
-    trial.manage("stop", "Nobody comes.")
-    said, record = trial.transcript(), trial.record(99)
-    trial.close()
-    status = said["status"]
-    shown = [capsys.readouterr().out, plan_page(plan), trial_page(said)]
-    shown += [*before, *known_words(status, False), plan.calendar.words if plan.calendar else ""]
-    shown += [event_words(event, ["a", "b"]) for event in record]
-    told = re.sub(r"<[^>]*>", "\n", "\n".join(shown))
-    for one in ("1 person comes a day", "1 outcome is not in", "after 1 person.", "1 simulated"):
-        assert one in told
-    many = "people|persons|outcomes|looks|days|runs|trials|simulated trials|numbers|sites|events"
-    assert re.findall(rf"(?<![\d.,:–-])1 (?:{many})\b", told) == []
-
-
 def test_what_is_unknown() -> None:
     assert wording.people(None) == "no end"
     assert wording.known(None, "g") == wording.price(None) == "–"
@@ -87,24 +47,6 @@ def test_what_is_long() -> None:
     assert wording.listed(["a", "b"], 2) == "a, b"
     assert wording.listed(["a", "b", "c"], 2) == "a, b …"
     assert [wording.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
-
-
-def test_promises_in_plain_words_first() -> None:
-    """Programs keep the phrases they know; people read sentences."""
-    reason = discreet.recommended(1.0).reason
-    assert wording.PROVED in reason
-    said = wording.reason_words(reason)
-    assert wording.PROVED not in said
-    assert said.endswith(
-        ". It is proved that it keeps its error rate, and that it stops if one arm is best"
-    )
-    shown = [
-        wording.privacy_words(one.privacy) for one in (bet_se(0.05, 1), bet_se(0.05, trust="none"))
-    ]
-    assert shown == [
-        "noise is added to every release (1-global DP)",
-        "none, decisions are made from raw outcomes",
-    ]
 
 
 LIKELY = "whatever one person's outcome was, everything that is shown would have been "
@@ -190,22 +132,3 @@ def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
     scale = Scale(0, 400, "min")
     assert "for outcomes in the range 0 to 400 and" in wording.correctness_words(said, scale)
     assert wording.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")
-
-
-def test_what_operators_do_is_said_in_plain_words_on_pages() -> None:
-    """Records, programs and commands keep the words of commands."""
-    for action in RECORDED:
-        says = {"action": action, "about": "Lyon", "reason": "Nobody comes."}
-        act = {"action": action, "about": "Lyon", "reason": "why", "means": "so"}
-        line = event_words(Event(0, "manager", json.dumps(says), ""), ["a"])
-        (row,) = act_rows({"acts": [act], "smallest_delta": None})
-        (call,) = grouped([AuditEntry(1, 0.0, "Ada", None, f"manage {action}", 0)], 9)
-        plain = row[0]
-        assert plain[:1].isupper()
-        assert "-" not in plain
-        who = "Staff" if action == UNBLIND else "Manager"
-        assert line == f"{who}: {plain[:1].lower()}{plain[1:]} (Lyon). Reason: Nobody comes."
-        assert call.call == f"manage: {plain[:1].lower()}{plain[1:]}"
-    assert (
-        act_rows({"acts": [{**act, "action": "of-another-version"}]})[0][0] == "of-another-version"
-    )
