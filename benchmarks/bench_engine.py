@@ -18,14 +18,14 @@ from tests.support import naive
 import discreet
 from discreet import Bernoulli, Strategy
 from discreet.simulation import laws as laws_module
-from discreet.simulation.compile import compiled
-from discreet.simulation.engine import Outcome
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.engine import RunResult
 from discreet.simulation.phased import run_phased
 from discreet.simulation.stream import run_stream
 from discreet.strategies.phased.state import phased_rules
 from discreet.strategies.stream import stream_rules
 
-Run = Callable[[np.random.Generator], Outcome]
+Run = Callable[[np.random.Generator], RunResult]
 
 
 def spread_means(arms: int) -> Bernoulli:
@@ -37,19 +37,25 @@ def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> 
     made = phased_rules(strategy, instance.arms)
     made = made._replace(low=made.low + np.inf, high=made.high + np.inf)
     epsilon = float(strategy.epsilon or 0)
-    run = compiled(run_phased)
-    laws, pulls = laws_module.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    run = compile_kernel(run_phased)
+    laws, pulls = (
+        laws_module.make_bernoulli_laws(np.array(instance.means)),
+        np.zeros(instance.arms, np.int64),
+    )
     none = np.zeros((0, 4 + instance.arms))
     return lambda rng: run(rng, laws, epsilon, made, leaping, cap, pulls, none)
 
 
 def stream(instance: Bernoulli, strategy: Strategy, alone: int, cap: int) -> Run:
     made = stream_rules(strategy, instance.arms)._replace(constant=1e9)
-    laws, pulls = laws_module.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    laws, pulls = (
+        laws_module.make_bernoulli_laws(np.array(instance.means)),
+        np.zeros(instance.arms, np.int64),
+    )
     if strategy.epsilon is not None:
-        laws = laws_module.responses(laws, strategy.epsilon)
+        laws = laws_module.make_response_laws(laws, strategy.epsilon)
     none = np.zeros((0, 4 + instance.arms))
-    run = compiled(run_stream)
+    run = compile_kernel(run_stream)
     return lambda rng: run(rng, laws, 0.0, made, alone, cap, pulls, none)
 
 
@@ -122,7 +128,7 @@ def whole_runs() -> None:
     print()
 
 
-def oracle(rng: np.random.Generator) -> Outcome:
+def oracle(rng: np.random.Generator) -> RunResult:
     """30 000 samples by the oracle, thresholds out of reach."""
     sampler = naive.Sampler("top two", naive.d_gauss, math.inf, 0.5, False, 5)
     source = naive.Source(rng, "bernoulli", list(discreet.benchmarks.mu2.means))
@@ -140,7 +146,7 @@ def oracle(rng: np.random.Generator) -> Outcome:
         0.5,
         cap,
     )
-    return Outcome(found.samples, found.recommendation, found.stopped, found.rounds)
+    return RunResult(found.samples, found.recommendation, found.stopped, found.rounds)
 
 
 def rounds_of_bets() -> None:

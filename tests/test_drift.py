@@ -14,7 +14,7 @@ from discreet.instances import NO_DRIFT, shift
 from discreet.jit import leaf
 from discreet.planning.scenarios import named_scenarios
 from discreet.reports.charts.epsilon import bound_curve
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 
 ARMS = Bernoulli((0.3, 0.7), ("old", "new"))
 
@@ -52,7 +52,7 @@ def shifts(drift: Drift, people: int, found: Any) -> None:
 @pytest.mark.parametrize(("drift", "expected"), SLOW, ids=[str(drift) for drift, _ in SLOW])
 def test_shift(drift: Drift, expected: list[float]) -> None:
     found = np.zeros(400)
-    compiled(shifts)(drift, 400, found)
+    compile_kernel(shifts)(drift, 400, found)
     assert found.tolist() == [shift(drift, person) for person in range(400)]
     assert found.tolist() == pytest.approx(expected[:400], abs=1e-12)
 

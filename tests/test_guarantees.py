@@ -154,7 +154,7 @@ def accusations(strategy: Strategy, delta: float) -> Iterator[tuple[Bernoulli, R
     """
     for instance, runs, cap in cells(strategy):
         results = engine.simulate_quietly(instance, strategy, runs, 17, cap)
-        may_go_on = instance.arms > 2 and engine.reasons_not_to_stop(instance, strategy)
+        may_go_on = instance.arms > 2 and engine.list_reasons_not_to_stop(instance, strategy)
         assert results.stopped.any() if may_go_on else results.stopped.all()
         if results.errors >= too_many(runs, delta):
             yield instance, results
@@ -222,7 +222,7 @@ def test_radii_too_small_are_seen(divisor: int, monkeypatch: pytest.MonkeyPatch)
     )
     rng, law, runs, delta = (
         np.random.default_rng(17),
-        laws.bernoulli(np.array([0.52, 0.5])),
+        laws.make_bernoulli_laws(np.array([0.52, 0.5])),
         600,
         0.01,
     )

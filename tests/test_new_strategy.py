@@ -19,7 +19,7 @@ import discreet.simulation
 from discreet import Bernoulli, InvalidInputError, Strategy, simulate
 from discreet.jit import marks
 from discreet.simulation import compile as compiling
-from discreet.simulation.laws import bernoulli
+from discreet.simulation.laws import make_bernoulli_laws
 from discreet.simulation.paths import run_path
 from discreet.strategies import estimators, presets
 from discreet.strategies.run import Randomisation, Run, new_run
@@ -67,7 +67,7 @@ def put(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     space = dict(vars(presets))
     exec(BLOCKS[f"{SOURCE}strategies/presets.py"], space)
     add_rows(monkeypatch, presets.PRESETS, "presets.py, in PRESETS", space)
-    monkeypatch.setattr(compiling, "compiled", uncached(compiling.compiled))
+    monkeypatch.setattr(compiling, "compile_kernel", uncached(compiling.compile_kernel))
 
 
 def uncached(usual: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -76,7 +76,7 @@ def uncached(usual: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """
     own = compiling.Compiler()
     own.cache = False
-    return lambda function: (own.compiled if function.__module__.startswith(OURS) else usual)(
+    return lambda function: (own.compile if function.__module__.startswith(OURS) else usual)(
         function
     )
 
@@ -111,7 +111,7 @@ def test_compiled_and_plain_runs_are_equal(
     steady: Strategy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = simulate(Bernoulli(MEANS), steady, runs=40, seed=3)
-    monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
+    monkeypatch.setattr(compiling, "compile_kernel", compiling.leave_uncompiled)
     slow = simulate(Bernoulli(MEANS), steady, runs=40, seed=3)
     assert fast.unstopped == 0
     for column in ("samples", "recommendation", "stopped", "rounds", "pulls"):
@@ -127,7 +127,7 @@ def test_a_live_run_decides_as_the_simulated_one(steady: Strategy, cap: int) -> 
         pulls = np.zeros(len(MEANS), np.int64)
         loop = import_module(OURS[1])
         found = loop.run_steady(
-            tape, bernoulli(np.array(MEANS)), steady.epsilon, steady.delta, cap, pulls
+            tape, make_bernoulli_laws(np.array(MEANS)), steady.epsilon, steady.delta, cap, pulls
         )
         assert (live.samples, live.stopped) == (found.samples, found.stopped)
         assert live.recommendation == found.recommendation
@@ -221,7 +221,7 @@ def test_a_radius_that_is_far_too_small_is_seen(
 ) -> None:
     decide = import_module(OURS[0])
     monkeypatch.setattr(decide, "radius", lambda *_: 1e-9)
-    monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
+    monkeypatch.setattr(compiling, "compile_kernel", compiling.leave_uncompiled)
     assert simulate(Bernoulli([0.55, 0.45]), steady, runs=500, seed=1).errors > 83
 
 

@@ -24,7 +24,7 @@ from discreet import (
 )
 from discreet.past_data import read_outcomes
 from discreet.simulation import laws
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.strategies.strategy import Strategy
 
 DATA = Sampled([[0.1, 0.3, 0.3], [0.9, 0.5]], ["x", "y"])
@@ -320,19 +320,19 @@ class TestDraws:
     def test_each_reward_is_as_likely(self) -> None:
         """χ² of 6 values with 60 000 draws: below 25.7 but with chance 1e-4."""
         data = Sampled([[0.5], np.arange(6) / 8])
-        known, rng = laws.laws_of(data), np.random.default_rng(3)
-        drawn = np.array([laws.draw_one(rng, known, 1) for _ in range(60_000)])
+        known, rng = laws.make_laws(data), np.random.default_rng(3)
+        drawn = np.array([laws.draw_steady_reward(rng, known, 1) for _ in range(60_000)])
         counts = np.array([(drawn == value).sum() for value in data.rewards[1]])
         assert counts.sum() == 60_000
         assert ((counts - 10_000) ** 2 / 10_000).sum() < 25.7
-        assert laws.draw_one(rng, known, 0) == 0.5
+        assert laws.draw_steady_reward(rng, known, 0) == 0.5
 
     def test_a_sum_is_one_draw_after_the_other_compiled_or_not(self) -> None:
-        known = laws.laws_of(DATA)
+        known = laws.make_laws(DATA)
         one, other, third = (np.random.default_rng(5) for _ in range(3))
-        total = sum(laws.draw_one(one, known, 0) for _ in range(100))
+        total = sum(laws.draw_steady_reward(one, known, 0) for _ in range(100))
         assert laws.draw_sum(other, known, 0, 100) == total
-        assert compiled(laws.draw_sum)(third, known, 0, 100) == total
+        assert compile_kernel(laws.draw_sum)(third, known, 0, 100) == total
 
 
 def mean_samples(instance: Instance, strategy: Strategy, seed: int) -> tuple[float, float]:

@@ -57,7 +57,7 @@ if (
     from discreet.scale import suggest_range as suggest_range
     from discreet.simulation.engine import MayNotStopWarning as MayNotStopWarning
     from discreet.simulation.engine import simulate as simulate
-    from discreet.simulation.user_strategies import OwnStrategy as OwnStrategy
+    from discreet.simulation.user_strategies import UserStrategy as UserStrategy
     from discreet.strategies.estimators import CustomBonus as CustomBonus
     from discreet.strategies.estimators import CustomGrid as CustomGrid
     from discreet.strategies.estimators import CustomThreshold as CustomThreshold

@@ -9,9 +9,9 @@ import pytest
 from discreet import adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se
 from discreet.planning import forecast as module
 from discreet.planning.forecast import Continuation, draw_means, forecast
-from discreet.simulation.engine import generator
-from discreet.simulation.laws import bernoulli
-from discreet.simulation.per_person import release_noise, sender
+from discreet.simulation.engine import make_generator
+from discreet.simulation.laws import make_bernoulli_laws
+from discreet.simulation.per_participant import make_noise_drawer, make_sender
 from discreet.strategies.run import Belief, Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import sum_noise
@@ -40,8 +40,11 @@ def begun(strategy: Strategy, rounds: int, cap: int = 6000, **randomisation: obj
 
 def naive(run: Run, number: int) -> tuple[int, bool]:
     """Everybody comes, is dealt and answers, one after the other."""
-    rng = generator(5, number)
-    noise, send = release_noise(run.strategy, rng), sender(run.strategy, rng, bernoulli(MEANS))
+    rng = make_generator(5, number)
+    noise, send = (
+        make_noise_drawer(run.strategy, rng),
+        make_sender(run.strategy, rng, make_bernoulli_laws(MEANS)),
+    )
     waiting = defaultdict[tuple[int, int], float](float)
 
     def deal(weights: list[int]) -> int:
@@ -80,7 +83,10 @@ def test_continuations_are_those_of_people_one_by_one(strategy: Strategy, rounds
     """
     run = begun(strategy, rounds)
     state, logs = run.dump(), list[list[float]]()
-    for play in (naive, lambda run, number: Continuation(run, generator(6, number)).play(MEANS)):
+    for play in (
+        naive,
+        lambda run, number: Continuation(run, make_generator(6, number)).play(MEANS),
+    ):
         ends = list[float]()
         for number in range(RUNS):
             run.load(state)
@@ -111,7 +117,7 @@ def test_what_is_released_has_the_spread_of_outcomes_and_noise(
     run, sums = begun(strategy, 0), list[list[float]]()
     run.fill(spread)
     monkeypatch.setattr(run, "release", lambda found, near=None: sums.append(found))
-    playing, due = Continuation(run, generator(4, 0)), run.due()
+    playing, due = Continuation(run, make_generator(4, 0)), run.due()
     for _ in range(2000):
         playing._release(due, playing._laws(MEANS))
     seen = np.array(sums)
@@ -124,7 +130,9 @@ def test_what_is_released_has_the_spread_of_outcomes_and_noise(
 
 def test_people_are_dealt_as_the_odds_say() -> None:
     """Five standard errors."""
-    found = Continuation(begun(bet_se(0.1, 1.0), 0), generator(4, 0))._spread(100_000, [1, 0, 3])
+    found = Continuation(begun(bet_se(0.1, 1.0), 0), make_generator(4, 0))._spread(
+        100_000, [1, 0, 3]
+    )
     assert abs(found[0] - 25_000) < 700
     assert found[1] == 0
 
@@ -133,7 +141,7 @@ def test_where_every_answer_counts_those_who_are_in_answer_first() -> None:
     run = new_run(ctb_tt(2.0, 0.1), 3, 3000, 0.1)
     for _ in range(30):
         run.take()
-    people, _ = Continuation(run, generator(1, 0)).play(MEANS)
+    people, _ = Continuation(run, make_generator(1, 0)).play(MEANS)
     assert people >= 30
     assert [arm.pulls for arm in run.table()] == [arm.count for arm in run.table()]
 
@@ -151,7 +159,7 @@ def test_people_under_way_stay_as_many_where_enrolment_does_not_wait() -> None:
 
 def _ends(run: Run, state: dict[str, object], number: int) -> int:
     run.load(state)
-    return Continuation(run, generator(2, number)).play(MEANS)[0]
+    return Continuation(run, make_generator(2, number)).play(MEANS)[0]
 
 
 def test_numbers_that_lie_close_together_take_fewer_people() -> None:
@@ -178,7 +186,7 @@ def test_the_band_says_what_is_unknown() -> None:
 
 
 def test_means_fit_what_was_released() -> None:
-    rng = generator(1, 1)
+    rng = make_generator(1, 1)
     drawn = np.array([draw_means([Belief(0.9, 0.3), Belief(0.2, 0.0)], rng) for _ in range(300)])
     assert drawn.min() >= 0
     assert drawn.max() <= 1

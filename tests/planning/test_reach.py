@@ -18,9 +18,9 @@ from discreet import (
     out_of_reach,
     simulate,
 )
-from discreet.simulation.engine import generator
-from discreet.simulation.laws import laws_of
-from discreet.simulation.paths import plain_player
+from discreet.simulation.engine import make_generator
+from discreet.simulation.laws import make_laws
+from discreet.simulation.paths import make_plain_player
 
 MIXED = Bernoulli([0.9, 0.4, 0.2])
 FAMILIES = {
@@ -37,12 +37,12 @@ FAMILIES = {
 def test_plain_runs_are_those_of_a_simulation(name: str) -> None:
     """The first run of each Generator, which some share with others."""
     strategy, cap = FAMILIES[name], 100_000
-    play = plain_player(strategy, laws_of(MIXED), cap)
+    play = make_plain_player(strategy, make_laws(MIXED), cap)
     assert play is not None
     compiled = simulate(MIXED, strategy, 65, 3, cap)
     step = 64 if strategy.part.short or strategy.part.leaps else 1
     for run in range(2):
-        found, row = play(generator(3, run)), run * step
+        found, row = play(make_generator(3, run)), run * step
         assert found.samples == compiled.samples[row]
         assert found.recommendation == compiled.recommendation[row]
         assert found.stopped == compiled.stopped[row]

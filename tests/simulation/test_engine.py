@@ -17,7 +17,7 @@ from scipy.stats import beta as beta_law
 import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
 from discreet.numerics import clopper_pearson
-from discreet.simulation.engine import MayNotStopWarning, reasons_not_to_stop, simulate_quietly
+from discreet.simulation.engine import MayNotStopWarning, list_reasons_not_to_stop, simulate_quietly
 from discreet.strategies import sampling
 from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
 
@@ -121,14 +121,16 @@ class TestWarnings:
         with pytest.warns(MayNotStopWarning, match="use eb-tci"):
             simulate(discreet.benchmarks.mu2, strategy, runs=2, max_samples=1000)
         for rule in ("eb-tci", "ts-tc", "track-and-stop"):
-            assert not reasons_not_to_stop(discreet.benchmarks.mu2, strategy.with_(sampling=rule))
+            assert not list_reasons_not_to_stop(
+                discreet.benchmarks.mu2, strategy.with_(sampling=rule)
+            )
 
     def test_track_and_stop_always_stops(self) -> None:
         """Tied arms and one global episode: runs of Top Two do not."""
         tied, cap = discreet.Bernoulli([0.9, 0.3, 0.3, 0.3]), 100_000
         for episodes in ("arm", "global"):
             strategy = discreet.adap_tt(5, 0.1, episodes=episodes, sampling="track-and-stop")
-            assert not reasons_not_to_stop(tied, strategy)
+            assert not list_reasons_not_to_stop(tied, strategy)
             assert simulate(tied, strategy, runs=20, max_samples=cap).unstopped == 0
         hangs = strategy.with_(sampling="top-two")
         assert simulate_quietly(tied, hangs, 20, 0, cap).unstopped > 0

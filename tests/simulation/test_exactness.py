@@ -135,12 +135,12 @@ class TestLaws:
     @pytest.mark.parametrize(
         "law",
         [
-            laws.bernoulli(np.array([0.3, 0.7])),
-            laws.discrete(
+            laws.make_bernoulli_laws(np.array([0.3, 0.7])),
+            laws.make_discrete_laws(
                 np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])
             ),
-            laws.beta(np.array([[2.0, 3.0], [0.5, 0.5]])),
-            laws.gaussian(np.array([-0.3, 0.7]), 0.6),
+            laws.make_beta_laws(np.array([[2.0, 3.0], [0.5, 0.5]])),
+            laws.make_gaussian_laws(np.array([-0.3, 0.7]), 0.6),
         ],
         ids=["bernoulli", "discrete", "beta", "gaussian"],
     )
@@ -148,7 +148,9 @@ class TestLaws:
         rng = np.random.default_rng(3)
         for arm in range(2):
             at_once = [laws.draw_sum(rng, law, arm, 12) for _ in range(3000)]
-            one_by_one = [sum(laws.draw_one(rng, law, arm) for _ in range(12)) for _ in range(3000)]
+            one_by_one = [
+                sum(laws.draw_steady_reward(rng, law, arm) for _ in range(12)) for _ in range(3000)
+            ]
             assert ks_2samp(at_once, one_by_one).pvalue > 1e-6
             assert (
                 ks_2samp(at_once, np.array(one_by_one) + 0.5).pvalue < 1e-6
@@ -159,13 +161,13 @@ class TestLaws:
         simulated with.
         """
         rng, epsilon = np.random.default_rng(4), 1.3
-        law = laws.beta(np.array([[2.0, 3.0], [5.0, 1.0]]))
+        law = laws.make_beta_laws(np.array([[2.0, 3.0], [5.0, 1.0]]))
         truth = math.exp(epsilon) / (1 + math.exp(epsilon))
         for arm in range(2):
             rewards = rng.beta(law.shapes[arm, 0], law.shapes[arm, 1], size=40_000)
             bits = rng.random(40_000) < rewards
             answers = np.where(rng.random(40_000) < truth, bits, ~bits)
-            expected = laws.responses(law, epsilon).mean[arm]
+            expected = laws.make_response_laws(law, epsilon).mean[arm]
             assert abs(answers.mean() - expected) < 5 * 0.5 / math.sqrt(40_000)
 
     def test_rules_are_made_of_the_right_types(self) -> None:

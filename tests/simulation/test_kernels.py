@@ -13,8 +13,13 @@ from discreet._types import Floats, Ints
 from discreet.jit import leaf
 from discreet.simulation import dp_se, phased, stream
 from discreet.simulation import laws as laws_module
-from discreet.simulation.compile import Compiler, _jitted, as_it_stands, compiled
-from discreet.simulation.engine import Outcome, new_outcomes
+from discreet.simulation.compile import (
+    Compiler,
+    _compile_with_numba,
+    compile_kernel,
+    leave_uncompiled,
+)
+from discreet.simulation.engine import RunResult, make_run_results
 from discreet.simulation.laws import Laws
 from discreet.strategies import sampling as sampling_rules
 from discreet.strategies.phased import leap
@@ -61,12 +66,12 @@ def njit(function: F) -> F:
     """Compiled like a kernel and kept beside the kernels, in a folder named after their
     sources.
     """
-    return cast(F, _jitted(cast(FunctionType, function), True))
+    return cast(F, _compile_with_numba(cast(FunctionType, function), True))
 
 
-new_board = compiled(board_module.new_board)
-travel_compiled = compiled(leap.travel)
-tracked = compiled(sampling_rules.tracked)
+new_board = compile_kernel(board_module.new_board)
+travel_compiled = compile_kernel(leap.travel)
+tracked = compile_kernel(sampling_rules.tracked)
 
 
 def k_of(count: float) -> float:
@@ -105,19 +110,19 @@ def random_laws(rng: Rng, arms: int) -> Arguments:
     kind = str(rng.choice(["bernoulli", "bernoulli", "discrete", "beta"]))
     if kind == "bernoulli":
         means = np.round(rng.random(arms), 1) if rng.random() < 0.5 else rng.random(arms)
-        return laws_module.bernoulli(means), kind, means.tolist()
+        return laws_module.make_bernoulli_laws(means), kind, means.tolist()
     if kind == "beta":
         shapes = rng.choice([0.5, 1.0, 2.0, 5.0], (arms, 2))
-        return laws_module.beta(shapes), kind, shapes.tolist()
+        return laws_module.make_beta_laws(shapes), kind, shapes.tolist()
     values = np.sort(rng.random((arms, 4)), axis=1)
     chances = rng.random((arms, 4)) * (rng.random((arms, 4)) < 0.8)
     chances[:, 1] += 0.1
     chances /= chances.sum(axis=1, keepdims=True)
-    laws = laws_module.discrete(values, chances)
+    laws = laws_module.make_discrete_laws(values, chances)
     return laws, kind, [(list(v), list(c)) for v, c in zip(values, chances, strict=True)]
 
 
-def check(outcome: naive.Outcome, results: Outcome, pulls: Ints, trace: Floats) -> None:
+def check(outcome: naive.Outcome, results: RunResult, pulls: Ints, trace: Floats) -> None:
     """Equality of everything."""
     expected = (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
     assert tuple(results) == expected
@@ -180,14 +185,16 @@ def phased_case(seed: int) -> Case:
     return arms, random_laws(rng, arms), epsilon, rules, whole, pair, bonus, cap, sampler
 
 
-def run_engine(way: Any, case: Case, seed: int, leaping: bool) -> tuple[Outcome, Ints, Floats]:
+def run_engine(way: Any, case: Case, seed: int, leaping: bool) -> tuple[RunResult, Ints, Floats]:
     """The case compiled, or as plain Python."""
     arms, (laws, _, _), epsilon, rules, whole, pair, bonus, cap, sampler = case
     pulls, trace = np.zeros(arms, np.int64), np.zeros((200, 4 + arms))
     rng = np.random.default_rng(seed)
     if whole:
         at_ends = WholeRules(rules, pair, bonus, sampler.yields)
-        result = phased.run_whole(rng, laws, epsilon, at_ends, leaping, cap, pulls, trace, way)
+        result = phased.run_global_episode(
+            rng, laws, epsilon, at_ends, leaping, cap, pulls, trace, way
+        )
     else:
         result = way(phased.run_phased)(rng, laws, epsilon, rules, leaping, cap, pulls, trace)
     return result, pulls, trace
@@ -220,9 +227,9 @@ def test_phased_runs_equal_naive(block: int) -> None:
         case = phased_case(seed)
         outcome = run_naive(case, seed)
         for leaping in (False, True):
-            check(outcome, *run_engine(compiled, case, seed, leaping))
+            check(outcome, *run_engine(compile_kernel, case, seed, leaping))
         if seed % 5 == 0:
-            check(outcome, *run_engine(as_it_stands, case, seed, seed % 10 == 0))
+            check(outcome, *run_engine(leave_uncompiled, case, seed, seed % 10 == 0))
 
 
 def stream_case(seed: int) -> StreamCase:
@@ -284,7 +291,7 @@ def test_stream_runs_equal_naive(block: int) -> None:
         )
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_stream(source, arms, sampler, noise, bar, bonus, variance, cap)
-        for way in (compiled, as_it_stands) if seed % 5 == 0 else (compiled,):
+        for way in (compile_kernel, leave_uncompiled) if seed % 5 == 0 else (compile_kernel,):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((2000, 4 + arms))
             rng = np.random.default_rng(seed)
             result = way(stream.run_stream)(rng, laws, noise, rules, cap, cap, pulls, trace)
@@ -298,7 +305,7 @@ def test_dpse_runs_equal_naive() -> None:
         laws, law, parameters = random_laws(rng, arms)
         if law == "beta":
             laws, law, parameters = (
-                laws_module.bernoulli(laws.mean),
+                laws_module.make_bernoulli_laws(laws.mean),
                 "bernoulli",
                 laws.mean.tolist(),
             )
@@ -306,7 +313,7 @@ def test_dpse_runs_equal_naive() -> None:
         cap = int(rng.choice([arms, 1000, 10**5]))
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_dpse(source, arms, epsilon, delta, cap)
-        for way in (compiled, as_it_stands):
+        for way in (compile_kernel, leave_uncompiled):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((40, 4 + arms))
             result = way(dp_se.run_epochs)(
                 np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace
@@ -316,14 +323,14 @@ def test_dpse_runs_equal_naive() -> None:
 
 def test_a_dpse_block_is_its_runs_one_after_the_other() -> None:
     runs, arms = 20, 4
-    laws = laws_module.bernoulli(np.array([0.9, 0.5, 0.4, 0.85]))
-    for way in (compiled, as_it_stands):
-        block = new_outcomes(runs, arms)
+    laws = laws_module.make_bernoulli_laws(np.array([0.9, 0.5, 0.4, 0.85]))
+    for way in (compile_kernel, leave_uncompiled):
+        block = make_run_results(runs, arms)
         rng, same_rng = np.random.default_rng(3), np.random.default_rng(3)
         way(dp_se.run_epochs_block)(rng, laws, 1.0, 0.1, 60_000, block)
         for run in range(runs):
             row, trace = np.zeros(arms, np.int64), np.zeros((0, 4 + arms))
-            result = compiled(dp_se.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
+            result = compile_kernel(dp_se.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
             assert result == (
                 block.samples[run],
                 block.recommendation[run],
@@ -429,8 +436,8 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
     assert wrong == 0
 
 
-ask_challenger = compiled(sampling_rules.challenger)
-tracks_leader = compiled(sampling_rules.tracks_leader)
+ask_challenger = compile_kernel(sampling_rules.challenger)
+tracks_leader = compile_kernel(sampling_rules.tracks_leader)
 
 
 @njit
@@ -587,7 +594,7 @@ def tables_for(arms: int, epsilon: float) -> Floats:
 
 def whole_run(
     seed: int, leaping: bool, arms: int, gap: float, epsilon: float, cap: int, rows: int = 0
-) -> tuple[Outcome, Ints, Floats]:
+) -> tuple[RunResult, Ints, Floats]:
     """One AdaP-TT-like run."""
     counts = [1] + [phase_count(phase, True) for phase in range(1, PHASES + 1)]
     tables = tables_for(arms, epsilon)
@@ -609,9 +616,9 @@ def whole_run(
         doubling(),
         0.0,
     )
-    laws = laws_module.bernoulli(0.6 - gap * np.arange(arms, dtype=np.float64))
+    laws = laws_module.make_bernoulli_laws(0.6 - gap * np.arange(arms, dtype=np.float64))
     pulls, trace = np.zeros(arms, np.int64), np.zeros((rows, 4 + arms))
-    result = compiled(phased.run_phased)(
+    result = compile_kernel(phased.run_phased)(
         np.random.default_rng(seed), laws, epsilon, rules, leaping, cap, pulls, trace
     )
     return result, pulls, trace
@@ -671,5 +678,5 @@ def test_leaves_are_found_by_identity() -> None:
     nobody else.
     """
     planted = Compiler({sampling_rules.tracked: all_to_the_leader})
-    assert planted.compiled(leap.rounds_for_leader)(0.5, 10) == 10
-    assert compiled(leap.rounds_for_leader)(0.5, 10) == leap.rounds_for_leader(0.5, 10) == 18
+    assert planted.compile(leap.rounds_for_leader)(0.5, 10) == 10
+    assert compile_kernel(leap.rounds_for_leader)(0.5, 10) == leap.rounds_for_leader(0.5, 10) == 18

@@ -34,10 +34,10 @@ from discreet import (
 from discreet.accrual import calendar_of
 from discreet.results import COLUMNS
 from discreet.simulation import betting
-from discreet.simulation.betting import sent as sent_chance
-from discreet.simulation.compile import compiled
-from discreet.simulation.engine import Outcomes, add_days, generator, new_outcomes
-from discreet.simulation.laws import laws_of, send
+from discreet.simulation.betting import compute_sent_chance as sent_chance
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.engine import RunResults, add_days, make_generator, make_run_results
+from discreet.simulation.laws import draw_response, make_laws
 from discreet.strategies.betting.bets import make_betting_rules, make_bump
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import announce_first
@@ -76,7 +76,7 @@ def slow(kind: type[NaiveWaiting], given: dict[str, Any], *about: Any, **more: A
 
 def same(found: Results, row: int, oracle: NaiveWaiting, cap: int) -> bool:
     """Whether a run is the oracle's."""
-    expected = oracle.run(generator(found.seed, row), cap)
+    expected = oracle.run(make_generator(found.seed, row), cap)
     samples, best, stopped, rounds, pulls = expected
     got = (found.samples[row], found.recommendation[row], found.stopped[row], found.rounds[row])
     assert found.days is not None
@@ -118,8 +118,8 @@ def early_release(rng: Any, laws: Any, calendar: Any, arm: int, person: int, peo
 @pytest.mark.parametrize("planted", [late_counts, early_release])
 def test_planted_mistakes_are_found(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given = DELAYS["both"]
-    monkeypatch.setattr(betting, "enrol", planted)
-    monkeypatch.setattr("discreet.simulation.compile.compiled", lambda function: function)
+    monkeypatch.setattr(betting, "enrol_participant", planted)
+    monkeypatch.setattr("discreet.simulation.compile.compile_kernel", lambda function: function)
     found = simulate(ARMS, bet_se(0.1, 1.0), 2, 7, 3000, accrual=2, **given)
     oracle = slow(NaiveWaiting, given, DOSES, 1.0, 0.1)
     assert not any(same(found, row, oracle, 3000) for row in range(2))
@@ -169,7 +169,7 @@ def both(name: str, strategy: Strategy, means: tuple[float, ...], rows: int, cap
     equal = True
     for row in range(rows):
         live_run = LiveContinuous(lateness, strategy)
-        *numbers, pulls = live_run.run(generator(3, row), cap)
+        *numbers, pulls = live_run.run(make_generator(3, row), cap)
         got = (found.samples[row], found.recommendation[row], found.stopped[row])
         equal = equal and tuple(numbers) == (*got, found.rounds[row])
         equal = equal and found.pulls[row].tolist() == pulls
@@ -205,7 +205,7 @@ def test_planted_mistakes_in_the_queue_are_found(
     name: str, planted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(betting, name, planted)
-    monkeypatch.setattr("discreet.simulation.compile.compiled", lambda function: function)
+    monkeypatch.setattr("discreet.simulation.compile.compile_kernel", lambda function: function)
     assert not both("exponential", bet_se(0.1, 1.0), DOSES, 2, 2500)
 
 
@@ -247,11 +247,11 @@ def test_what_sure_rewards_send(reward: int, strategy: Strategy) -> None:
     now = announce_first(rules.setting, 1000, new_book(2, rules.bets.tilt.size))
     rng = np.random.default_rng(3)
     bump, setting = make_bump(now.centre, rules.setting.grid), rules.setting
-    many = [betting.draw_sure(rng, reward, 10, now, setting) for _ in range(2000)]
+    many = [betting.draw_known_sums(rng, reward, 10, now, setting) for _ in range(2000)]
     each = []
     for _ in range(2000):
         if now.fine:
-            sent = [send(rng, float(reward), bump, setting) for _ in range(10)]
+            sent = [draw_response(rng, float(reward), bump, setting) for _ in range(10)]
         else:
             sent = [(int(rng.random() < sent_chance(reward, setting)), 0) for _ in range(10)]
         each.append(np.sum(sent, axis=0))
@@ -303,12 +303,12 @@ def test_drift_and_delay() -> None:
 # --- derived --------------------------------------------------------------------------
 
 
-def live(strategy: Strategy, cap: int, seed: int) -> tuple[Outcomes, float, int]:
+def live(strategy: Strategy, cap: int, seed: int) -> tuple[RunResults, float, int]:
     """A live run with a queue of events, 4 people a day and outcomes after 11 days:
     what it came to, when it ended, and how many were not released.
     """
     arms, rng = Bernoulli((0.2, 0.9, 0.4)), np.random.default_rng(seed)
-    run, found = new_run(strategy, arms.arms, cap, strategy.delta), new_outcomes(1, arms.arms)
+    run, found = new_run(strategy, arms.arms, cap, strategy.delta), make_run_results(1, arms.arms)
     events, clock, released = list[tuple[float, int, int]](), 0.0, 0
     known, sums = defaultdict[Any, int](int), defaultdict[Any, float](float)
     while not run.stopped:
@@ -375,11 +375,11 @@ def test_the_two_ways_to_wait_for_a_fixed_delay_agree() -> None:
     """Derived, and person by person: the same law. KS fails by chance once in 1000."""
     calendar = calendar_of(2, 25)
     assert calendar is not None
-    run, days = compiled(betting.run_waiting), []
-    rules, laws = make_betting_rules(bet_se(0.1, 1.0), 4), laws_of(ARMS)
+    run, days = compile_kernel(betting.run_waiting), []
+    rules, laws = make_betting_rules(bet_se(0.1, 1.0), 4), make_laws(ARMS)
     for row in range(300):
         pulls = np.zeros(4, np.int64)
-        days.append(run(generator(9, row), laws, rules, calendar, 10**6, pulls).days)
+        days.append(run(make_generator(9, row), laws, rules, calendar, 10**6, pulls).days)
     found = simulate(ARMS, bet_se(0.1, 1.0), 300, 1, accrual=2, delay=25)
     assert ks_2samp(found.days, days).pvalue > 1e-3
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, ks_2samp
 
 from discreet.simulation import laws
-from discreet.simulation.laws import draw_sent, send
+from discreet.simulation.laws import draw_response, draw_sent_sums
 from discreet.strategies.betting.bets import (
     Setting,
     make_betting_rules,
@@ -22,8 +22,8 @@ from discreet.strategies.presets import bet_se
 from discreet.strategies.units import FINE
 
 LAWS = {
-    "coins": laws.bernoulli(np.array([0.3, 0.7])),
-    "values": laws.discrete(
+    "coins": laws.make_bernoulli_laws(np.array([0.3, 0.7])),
+    "values": laws.make_discrete_laws(
         np.tile([0.0, 0.3, 0.5, 1 / 3, 1.0], (2, 1)),
         np.array([[0.1, 0.3, 0.3, 0.2, 0.1], [0.0, 0.0, 0.5, 0.5, 0.0]]),
     ),
@@ -42,11 +42,11 @@ def test_counts_have_the_law_of_people(law: str, trust: str, centre: float) -> N
     now = announce_first(setting, 10**6, new_book(2, 40))._replace(centre=centre)
     bump = make_bump(centre, setting.grid)
     for arm in range(2):
-        at_once = [draw_sent(rng, LAWS[law], arm, 8, now, setting) for _ in range(1500)]
+        at_once = [draw_sent_sums(rng, LAWS[law], arm, 8, now, setting) for _ in range(1500)]
         one_by_one = []
         for _ in range(1500):
-            rewards = [laws.draw_one(rng, LAWS[law], arm) for _ in range(8)]
-            sent = [send(rng, reward, bump, setting) for reward in rewards]
+            rewards = [laws.draw_steady_reward(rng, LAWS[law], arm) for _ in range(8)]
+            sent = [draw_response(rng, reward, bump, setting) for reward in rewards]
             one_by_one.append(tuple(np.sum(sent, axis=0).tolist()))
         for column in range(2):
             some = np.round(np.array(at_once)[:, column] / setting.grid, 4)
@@ -63,7 +63,7 @@ def test_levels_are_sent_as_privacy_asks(level: float) -> None:
     rng, setting = np.random.default_rng(6), setting_of(1.5, "local")
     bump, odds = make_bump(level, setting.grid), math.exp(1.5)
     for reward in (0.0, 0.1, level, 0.6, 0.9, 1.0):
-        sent = [send(rng, reward, bump, setting) for _ in range(6000)]
+        sent = [draw_response(rng, reward, bump, setting) for _ in range(6000)]
         if reward <= level:
             true = np.array([1 - reward / level, reward / level, 0.0])
         else:
@@ -85,7 +85,7 @@ def test_units_are_rounded_without_bias() -> None:
     assert setting.grid == 2**FINE
     for reward in (0.0, 1 / 3, 0.5, 0.7, 1.0):
         bump, exact = make_bump(0.5, setting.grid), reward * setting.grid
-        sent = np.array([send(rng, reward, bump, setting) for _ in range(4000)])
+        sent = np.array([draw_response(rng, reward, bump, setting) for _ in range(4000)])
         assert set(sent[:, 0].tolist()) <= {math.floor(exact), math.ceil(exact)}
         assert abs(sent[:, 0].mean() - exact) <= 5 * 0.5 / math.sqrt(4000)
         assert all(measure_closeness(k, bump) == q for k, q in sent.tolist())
@@ -101,10 +101,12 @@ def test_levels_of_people_who_hide_nothing(epsilon: float) -> None:
         make_betting_rules(bet_se(0.1, epsilon, "local", outcomes="numbers"), 2),
     )
     now = announce_first(rules.setting, 10**6, new_book(2, 40))
-    law = laws.discrete(np.array([[0.5, 1.0], [0.5, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    law = laws.make_discrete_laws(
+        np.array([[0.5, 1.0], [0.5, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    )
     assert now.centre == 0.5
-    assert draw_sent(rng, law, 0, 9, now, rules.setting) == (9 * 512, 9 * 1024)
-    assert draw_sent(rng, law, 1, 9, now, rules.setting) == (9 * 1024, 0)
+    assert draw_sent_sums(rng, law, 0, 9, now, rules.setting) == (9 * 512, 9 * 1024)
+    assert draw_sent_sums(rng, law, 1, 9, now, rules.setting) == (9 * 1024, 0)
     bump = make_bump(0.5, rules.setting.grid)
     for reward, sent in ((0.0, (0, 0)), (0.5, (512, 1024)), (1.0, (1024, 0))):
-        assert send(rng, reward, bump, rules.setting) == sent
+        assert draw_response(rng, reward, bump, rules.setting) == sent

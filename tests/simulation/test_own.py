@@ -22,10 +22,10 @@ from discreet import (
     Beta,
     Discrete,
     InvalidInputError,
-    OwnStrategy,
     Results,
     Sampled,
     Study,
+    UserStrategy,
     plan,
     run_study,
     simulate,
@@ -33,9 +33,9 @@ from discreet import (
 from discreet.cli.simulate import simulation_report
 from discreet.reports import charts, terminal
 from discreet.reports.plan import plan_page, show_plan
-from discreet.simulation.engine import generator
+from discreet.simulation.engine import make_generator
 from discreet.simulation.paths import run_path
-from discreet.simulation.user_strategies import code_of
+from discreet.simulation.user_strategies import hash_class
 from discreet.theory import thresholds
 from discreet.wording import NO_GUARANTEE as LABEL
 
@@ -158,10 +158,10 @@ class Hasty(Means):
         return None if self.count.min() >= 2 else int(np.argmin(self.count))
 
 
-UNIFORM = OwnStrategy("uniform", Uniform, delta=0.1)
-ELIMINATION = OwnStrategy("plain-se", Elimination, delta=0.1)
-NOISY = OwnStrategy("noisy", Noisy, delta=0.1, epsilon=1.0, trust="local")
-HASTY = OwnStrategy("hasty", Hasty, delta=0.1)
+UNIFORM = UserStrategy("uniform", Uniform, delta=0.1)
+ELIMINATION = UserStrategy("plain-se", Elimination, delta=0.1)
+NOISY = UserStrategy("noisy", Noisy, delta=0.1, epsilon=1.0, trust="local")
+HASTY = UserStrategy("hasty", Hasty, delta=0.1)
 
 
 def same(one: Results, other: Results) -> bool:
@@ -184,7 +184,7 @@ class TestRuns:
         """TTUCB in plain Python meets the rewards that the compiled one meets, run by
         run, also from a later run on.
         """
-        own, ours = OwnStrategy("plain", TopTwo, delta=0.1), discreet.ttucb(0.1)
+        own, ours = UserStrategy("plain", TopTwo, delta=0.1), discreet.ttucb(0.1)
         choices: list[dict[str, Any]] = [
             {"seed": 3},
             {"seed": 3, "max_samples": 60},
@@ -198,7 +198,7 @@ class TestRuns:
 
     def test_a_run_draws_from_the_generator_of_its_number(self) -> None:
         results = simulate(EASY, NOISY, runs=4, seed=9)
-        rng = generator(9, 3)
+        rng = make_generator(9, 3)
         rule = Noisy(3, 0.1, rng, 1.0)
         while (arm := rule.ask()) is not None:
             rule.tell(arm, float(rng.random() < EASY.means[arm]))
@@ -206,7 +206,7 @@ class TestRuns:
         assert np.array_equal(results.pulls[3], rule.count)
 
     @pytest.mark.parametrize("strategy", [UNIFORM, ELIMINATION, NOISY], ids=lambda each: each.name)
-    def test_the_same_numbers_at_any_number_of_threads(self, strategy: OwnStrategy) -> None:
+    def test_the_same_numbers_at_any_number_of_threads(self, strategy: UserStrategy) -> None:
         one, other = (
             simulate(EASY, strategy, runs=30, seed=3, threads=threads) for threads in (1, 4)
         )
@@ -236,13 +236,13 @@ class TestRuns:
         )
 
     def test_options_reach_the_class(self) -> None:
-        short = OwnStrategy("noisy", Noisy, delta=0.1, epsilon=1.0, trust="local", people=30)
+        short = UserStrategy("noisy", Noisy, delta=0.1, epsilon=1.0, trust="local", people=30)
         assert set(simulate(EASY, short, runs=5).samples) == {30}
         assert set(simulate(EASY, short.with_(people=33, epsilon=2), runs=5).samples) == {33}
         assert short != NOISY
         assert short.with_(delta=0.2).delta == 0.2
         assert repr(short).startswith(
-            "OwnStrategy('noisy', Noisy, delta=0.1, epsilon=1.0, trust='local'"
+            "UserStrategy('noisy', Noisy, delta=0.1, epsilon=1.0, trust='local'"
         )
 
     def test_an_indifference_gap_is_told_and_counts(self) -> None:
@@ -254,7 +254,7 @@ class TestRuns:
                 assert indifference_zone == 0.7
 
         assert simulate(
-            EASY, OwnStrategy("gap", Gap, delta=0.1, indifference_zone=0.7), runs=20
+            EASY, UserStrategy("gap", Gap, delta=0.1, indifference_zone=0.7), runs=20
         ).correct.all()
 
     def test_the_way_of_a_run_is_not_drawn(self) -> None:
@@ -263,8 +263,8 @@ class TestRuns:
 
 
 class TestMistakes:
-    def broken(self, **parts: Any) -> OwnStrategy:
-        return OwnStrategy("broken", type("Broken", (Hasty,), parts), delta=0.1)
+    def broken(self, **parts: Any) -> UserStrategy:
+        return UserStrategy("broken", type("Broken", (Hasty,), parts), delta=0.1)
 
     @pytest.mark.parametrize("arm", [3, -1, 1.0, "0", True, np.float64(1)])
     def test_ask_gives_no_arm(self, arm: Any) -> None:
@@ -329,7 +329,7 @@ class TestMistakes:
     )
     def test_what_is_refused_at_once(self, parts: dict[str, Any], words: str) -> None:
         with pytest.raises(InvalidInputError, match=words):
-            OwnStrategy(**{"name": "mine", "make": Uniform, "delta": 0.1, **parts})
+            UserStrategy(**{"name": "mine", "make": Uniform, "delta": 0.1, **parts})
 
     def test_where_it_has_no_place(self) -> None:
         with pytest.raises(InvalidInputError, match="a Python class and cannot be saved"):
@@ -350,7 +350,7 @@ class TestLabel:
         assert results.to_frame()["correctness"].to_list() == [results.correctness] * 5
         results.save(tmp_path / "runs.parquet")
         assert Results.load(tmp_path / "runs.parquet").correctness == results.correctness
-        assert results.spec["strategy"]["code"] == code_of(Uniform)
+        assert results.spec["strategy"]["code"] == hash_class(Uniform)
 
     def test_the_strategy(self) -> None:
         assert not UNIFORM.proved
@@ -409,7 +409,7 @@ class TestLabel:
         assert rows[0]["correctness"].startswith(LABEL)
         assert rows[1]["correctness"].startswith("wrong with probability at most 0.1")
         assert rows[0]["threshold"] == rows[0]["sampling"] == "own"
-        assert str(code_of(Noisy))[:8] in rows[0]["options"]
+        assert str(hash_class(Noisy))[:8] in rows[0]["options"]
         assert LABEL in (tmp_path / "study.json").read_text()
         terminal.show_sweep(rows, "folder")
         assert LABEL in capsys.readouterr().out.lower()
@@ -460,7 +460,7 @@ class TestStudy:
             text = TYPED.format(constant=0, answer=answer)
             (tmp_path / f"mine{version}.py").write_text(text)
             monkeypatch.syspath_prepend(tmp_path)
-            versions.append(OwnStrategy("mine", __import__(f"mine{version}").Mine, delta=0.1))
+            versions.append(UserStrategy("mine", __import__(f"mine{version}").Mine, delta=0.1))
         first, second = (Study({"easy": EASY}, [each], runs=2, max_samples=9) for each in versions)
         assert first != second
         run_study(first, tmp_path / "folder")
@@ -475,12 +475,12 @@ class TestStudy:
             Study.from_dict(first.to_dict())
 
     def test_a_constant_and_a_base_class_are_code(self) -> None:
-        assert code_of(Elimination) != code_of(Uniform)
+        assert hash_class(Elimination) != hash_class(Uniform)
         derived = [
             type("Same", (base,), {"__module__": "builtins"}) for base in (Uniform, Elimination)
         ]
-        assert code_of(derived[0]) == code_of(Uniform)
-        assert code_of(derived[0]) != code_of(derived[1])
+        assert hash_class(derived[0]) == hash_class(Uniform)
+        assert hash_class(derived[0]) != hash_class(derived[1])
 
     def test_a_class_of_a_notebook_is_known_by_its_functions(self, tmp_path: Path) -> None:
         """There the text of a class is not to be found, that of its functions is."""
@@ -491,14 +491,14 @@ class TestStudy:
             cell.write_text(text)
             space: dict[str, Any] = {"__name__": "no module"}
             exec(compile(text, str(cell), "exec"), space)
-            codes.append(code_of(space["Mine"]))
+            codes.append(hash_class(space["Mine"]))
         assert codes[0] == codes[1] != codes[2]
         assert None not in codes
 
     def test_a_class_without_a_text_is_refused(self) -> None:
         space: dict[str, Any] = {"__name__": "no module"}
         exec(TYPED.format(constant=0, answer=0), space)
-        typed = OwnStrategy("typed", space["Mine"], delta=0.1)
+        typed = UserStrategy("typed", space["Mine"], delta=0.1)
         with pytest.raises(InvalidInputError, match=r"put the class into a \.py file"):
             Study({"easy": EASY}, [typed])
 

@@ -15,13 +15,13 @@ import pytest
 from scipy.stats import ks_2samp
 
 import discreet
-from discreet import Bernoulli, Drift, Drifting, InvalidInputError, OwnStrategy, Strategy
-from discreet.simulation.compile import compiled
+from discreet import Bernoulli, Drift, Drifting, InvalidInputError, Strategy, UserStrategy
+from discreet.simulation.compile import compile_kernel
 from discreet.simulation.dp_se import run_epochs
 from discreet.simulation.engine import simulate_quietly
-from discreet.simulation.laws import laws_of, responses, success
+from discreet.simulation.laws import compute_success_chance, make_laws, make_response_laws
 from discreet.simulation.paths import run_path
-from discreet.simulation.per_person import run_people
+from discreet.simulation.per_participant import run_by_participant
 from tests.support import naive
 from tests.support.oracle import OPTIONS, make, phased_oracle, stream_oracle
 
@@ -156,8 +156,8 @@ def test_dp_se_equals_a_slow_loop(drift: Drift) -> None:
         assert found.rounds[run] == outcome.rounds > 1
         assert found.pulls[run].tolist() == outcome.pulls
         trace, pulls = np.zeros((outcome.rounds, 6)), np.zeros(2, np.int64)
-        again, laws = generator(3, run), laws_of(drifting)
-        compiled(run_epochs)(again, laws, epsilon, delta, cap, pulls, trace)
+        again, laws = generator(3, run), make_laws(drifting)
+        compile_kernel(run_epochs)(again, laws, epsilon, delta, cap, pulls, trace)
         assert trace == pytest.approx(np.array(outcome.trace), abs=1e-12)
 
 
@@ -180,7 +180,7 @@ def test_the_steps_of_a_live_run_are_those_of_the_loop(strategy: Strategy) -> No
     found = simulate_quietly(drifting, strategy, 2, 5, 3000)
     for run in range(2):
         pulls = np.zeros(2, np.int64)
-        outcome = run_people(strategy, generator(5, run), laws_of(drifting), 3000, pulls)
+        outcome = run_by_participant(strategy, generator(5, run), make_laws(drifting), 3000, pulls)
         assert found.pulls[run].tolist() == pulls.tolist()
         assert (found.samples[run], found.recommendation[run]) == outcome[:2]
         assert (found.stopped[run], found.rounds[run]) == outcome[2:]
@@ -240,7 +240,7 @@ class Tells:
 
 def test_a_strategy_of_your_own_is_told_of_the_drift() -> None:
     """Chances are 1 and 0 in turn, so that every reward is known."""
-    own = OwnStrategy("tells", Tells, delta=0.1)
+    own = UserStrategy("tells", Tells, delta=0.1)
     arms = Drifting(Bernoulli((0.4, 0.5)), Drift.sites(0.5, block=3))
     simulate_quietly(arms, own, 1, 0, 9, threads=1)
     assert Tells.told == [1, 1, 1, 0, 0, 0, 1, 1, 1]
@@ -248,15 +248,15 @@ def test_a_strategy_of_your_own_is_told_of_the_drift() -> None:
 
 def test_responses_to_rewards_that_drift() -> None:
     """Kept within [0, 1] first, then randomised."""
-    laws = laws_of(Drifting(Bernoulli((0.4, 0.9)), Drift.step(0.3, at=1)))
-    sent = responses(laws, 1.5)
+    laws = make_laws(Drifting(Bernoulli((0.4, 0.9)), Drift.step(0.3, at=1)))
+    sent = make_response_laws(laws, 1.5)
     truth = math.exp(1.5) / (1 + math.exp(1.5))
     for person in range(2):
         for arm in range(2):
-            p = success(laws, arm, person)
+            p = compute_success_chance(laws, arm, person)
             answer = p * truth + (1 - p) * (1 - truth)
-            assert success(sent, arm, person) == pytest.approx(answer, abs=1e-12)
-    assert success(laws, 1, 1) == 1.0
+            assert compute_success_chance(sent, arm, person) == pytest.approx(answer, abs=1e-12)
+    assert compute_success_chance(laws, 1, 1) == 1.0
 
 
 class TestUses:

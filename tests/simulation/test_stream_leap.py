@@ -18,8 +18,8 @@ from scipy.stats import chi2, ks_2samp
 
 from discreet import Bernoulli, ctb_tt, ttucb
 from discreet.simulation import laws, stream
-from discreet.simulation.compile import compiled
-from discreet.simulation.engine import no_trace
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.engine import make_empty_trace
 from discreet.strategies import stream_bounds
 from discreet.strategies.sampling import tracks_leader, ucb_leader
 from discreet.strategies.stream import (
@@ -113,7 +113,7 @@ def rules_of(arms: int, stop: float) -> StreamRules:
 def leap_from(state: State, rules: StreamRules, rng: Any, more: int) -> State:
     """The counts after so many more samples, by leaps."""
     run, arms = made(state), len(state[0])
-    answers = laws.bernoulli(np.array(CHANCES[:arms]))
+    answers = laws.make_bernoulli_laws(np.array(CHANCES[:arms]))
     samples = int(run.pulls.sum())
     stream.step_and_leap(
         rng,
@@ -124,7 +124,7 @@ def leap_from(state: State, rules: StreamRules, rng: Any, more: int) -> State:
         samples + more,
         run,
         stream_bounds.new_bounds(arms),
-        no_trace(arms),
+        make_empty_trace(arms),
     )
     return told(run)
 
@@ -148,9 +148,9 @@ def chi_square(found: Counter[State], law: dict[State, float]) -> float:
 @pytest.fixture
 def short_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaps of four rounds and more, in bands that are left every other time."""
-    monkeypatch.setattr(stream, "LEAST", 4)
-    monkeypatch.setattr(stream, "STEPS", 8)
-    monkeypatch.setattr(stream, "WIDTH", 0.0)
+    monkeypatch.setattr(stream, "MIN_LEAP_ROUNDS", 4)
+    monkeypatch.setattr(stream, "SAMPLES_BETWEEN_LEAPS", 8)
+    monkeypatch.setattr(stream, "BAND_WIDTH_FACTOR", 0.0)
 
 
 def p_value(name: str, runs: int = 2500) -> float:
@@ -166,14 +166,14 @@ def test_leaps_have_the_exact_law(
     name: str, short_leaps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """False alarm 1e-4 each; and a good part of the samples is leapt."""
-    leapt, leap = list[int](), stream.leap
+    leapt, leap = list[int](), stream.take_leap
 
     def counted(*arguments: Any) -> tuple[int, int]:
         taken, rounds = leap(*arguments)
         leapt.append(taken)
         return taken, rounds
 
-    monkeypatch.setattr(stream, "leap", counted)
+    monkeypatch.setattr(stream, "take_leap", counted)
     assert p_value(name) > 1e-4
     assert sum(leapt) > 0.15 * 2500 * MORE
 
@@ -184,7 +184,7 @@ def mirrored_nowhere(_band: Any, ones: int, _up: bool, _down: bool) -> int:
 
 def any_level(walk_out: Callable[..., int]) -> Callable[..., int]:
     def taken(rng: Any, plan: Any, _side: int, *rest: Any) -> int:
-        return walk_out(rng, plan, stream.ANYBODY, *rest)
+        return walk_out(rng, plan, stream.ANY_SIDE, *rest)
 
     return taken
 
@@ -195,11 +195,11 @@ def half_as_often(reach: Callable[..., float]) -> Callable[..., float]:
 
 MISTAKES: dict[str, Callable[[], Any]] = {
     "mirrored": lambda: mirrored_nowhere,
-    "walk_out": lambda: any_level(stream.walk_out),
-    "reach": lambda: half_as_often(stream.reach),
-    "side_left": lambda: lambda *_: stream.NOBODY,
+    "walk_out": lambda: any_level(stream.walk_to_edge),
+    "reach": lambda: half_as_often(stream.compute_reach_chance),
+    "side_left": lambda: lambda *_: stream.NO_SIDE,
 }
-PLAN = stream.Plan(12, 0, 1, stream.Band(6, 2, 3), stream.Band(6, 3, 2))
+PLAN = stream.Leap(12, 0, 1, stream.Band(6, 2, 3), stream.Band(6, 3, 2))
 BEFORE: State = ((40, 40), (24, 21), (39, 39), (20, 20))
 
 
@@ -210,7 +210,7 @@ def landings() -> dict[State, float]:
     law = defaultdict[State, float](float)
     for answers in itertools.product((1, 0), repeat=PLAN.rounds):
         run, at, chance = made(BEFORE), [0, 0], 1.0
-        bands = (PLAN.own, PLAN.other)
+        bands = (PLAN.leader_band, PLAN.rival_band)
         for one in answers:
             arm = int(not tracks_leader(run.led[0], run.led_pulls[0], 0.5))
             run.led[0] += 1
@@ -229,11 +229,11 @@ def landings() -> dict[State, float]:
 def landed(monkeypatch: pytest.MonkeyPatch) -> float:
     """The p-value of where 4000 leaps by `PLAN` land."""
     monkeypatch.setattr(stream, "plan_leap", lambda *_: PLAN)
-    answers, rules = laws.bernoulli(np.array(CHANCES[:2])), rules_of(2, 3.0)
+    answers, rules = laws.make_bernoulli_laws(np.array(CHANCES[:2])), rules_of(2, 3.0)
     rng, bounds, found = np.random.default_rng(3), stream_bounds.new_bounds(2), Counter[State]()
     for _ in range(4000):
         run = made(BEFORE)
-        stream.leap(rng, answers, rules, PLAN.rounds, 80, run, bounds)
+        stream.take_leap(rng, answers, rules, PLAN.rounds, 80, run, bounds)
         found[told(run)] += 1
     return chi_square(found, landings())
 
@@ -264,8 +264,10 @@ def test_reach_is_exact() -> None:
             highest = [int(max(0, walk.max())) for walk in walks if walk[-1] == end]
             for height in range(max(end, 0), steps + 2):
                 share = np.mean([top >= height for top in highest])
-                assert stream.reach(steps, end, height) == pytest.approx(share, rel=1e-12)
-                assert stream.most_reach(steps, end, height) >= share * (1 - 1e-12)
+                assert stream.compute_reach_chance(steps, end, height) == pytest.approx(
+                    share, rel=1e-12
+                )
+                assert stream.bound_reach_chance(steps, end, height) >= share * (1 - 1e-12)
 
 
 def test_a_certificate_holds_wherever_the_means_go() -> None:
@@ -328,14 +330,14 @@ def test_whole_runs_agree_in_law(means: tuple[float, ...], strategy: Any) -> Non
     without; false alarm 1e-3 a comparison.
     """
     arms, rules = len(means), stream_rules(strategy, len(means))
-    answers = stream.collected(strategy, laws.laws_of(Bernoulli(means)))
-    run, cap = compiled(stream.run_stream), 10**9
+    answers = stream.make_collected_laws(strategy, laws.make_laws(Bernoulli(means)))
+    run, cap = compile_kernel(stream.run_stream), 10**9
     found = []
     for alone in (50, cap):
         rows = []
         for seed in range(400):
             pulls, rng = np.zeros(arms, np.int64), np.random.default_rng([alone, seed])
-            outcome = run(rng, answers, 0.0, rules, alone, cap, pulls, no_trace(arms))
+            outcome = run(rng, answers, 0.0, rules, alone, cap, pulls, make_empty_trace(arms))
             assert outcome.stopped
             assert outcome.samples == pulls.sum() == outcome.rounds
             rows.append([outcome.samples, *(pulls / outcome.samples)])
@@ -349,10 +351,15 @@ def test_long_runs_leap() -> None:
     as its turns say; the numbers of a seed are those of stepping until `ALONE`.
     """
     rules = stream_rules(ctb_tt(0.1, 0.01), 2)._replace(constant=1e12)
-    answers, run = laws.bernoulli(np.array([0.53, 0.5])), compiled(stream.run_stream)
-    assert stream.steps_alone(rules, answers, 0.0, 10**12) == stream.ALONE
+    answers, run = (
+        laws.make_bernoulli_laws(np.array([0.53, 0.5])),
+        compile_kernel(stream.run_stream),
+    )
+    assert stream.count_single_steps(rules, answers, 0.0, 10**12) == stream.SAMPLES_BEFORE_LEAPS
     pulls = np.zeros(2, np.int64)
-    found = run(np.random.default_rng(1), answers, 0.0, rules, 1000, 10**9, pulls, no_trace(2))
+    found = run(
+        np.random.default_rng(1), answers, 0.0, rules, 1000, 10**9, pulls, make_empty_trace(2)
+    )
     assert (found.samples, found.recommendation, found.stopped) == (10**9, 0, False)
     assert math.isclose(pulls[0] / 10**9, 0.5, rel_tol=1e-4)
 
@@ -360,13 +367,13 @@ def test_long_runs_leap() -> None:
 @pytest.mark.parametrize(
     ("rules", "answers", "noise"),
     [
-        (stream_rules(ttucb(0.1, beta="ids"), 2), laws.bernoulli(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1, cost="kl"), 2), laws.bernoulli(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1, sampling="lucb"), 2), laws.bernoulli(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1), 2), laws.bernoulli(np.ones(2)), 1.0),
-        (stream_rules(ttucb(0.1), 2), laws.beta(np.ones((2, 2))), 0.0),
+        (stream_rules(ttucb(0.1, beta="ids"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
+        (stream_rules(ttucb(0.1, cost="kl"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
+        (stream_rules(ttucb(0.1, sampling="lucb"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
+        (stream_rules(ttucb(0.1), 2), laws.make_bernoulli_laws(np.ones(2)), 1.0),
+        (stream_rules(ttucb(0.1), 2), laws.make_beta_laws(np.ones((2, 2))), 0.0),
     ],
     ids=["ids", "kl", "lucb", "noise", "beta"],
 )
 def test_what_never_leaps(rules: StreamRules, answers: laws.Laws, noise: float) -> None:
-    assert stream.steps_alone(rules, answers, noise, 10**9) == 10**9
+    assert stream.count_single_steps(rules, answers, noise, 10**9) == 10**9

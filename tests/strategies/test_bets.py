@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.strategies.betting import bets as prices
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
@@ -227,7 +227,7 @@ KINDS = {
     "tails, difference, numbers": Kind(1, difference=True, by_tails=True, fine=True),
 }
 GRID = 2
-PAYOFF = np.vectorize(compiled(compute_log_tail_payoff), otypes=[float])
+PAYOFF = np.vectorize(compile_kernel(compute_log_tail_payoff), otypes=[float])
 
 
 class Game:

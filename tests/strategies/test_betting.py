@@ -12,9 +12,9 @@ from scipy.integrate import quad
 from discreet import Bernoulli, Beta, Discrete, Drift, Drifting
 from discreet._types import Floats
 from discreet.simulation import betting as play
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import simulate
-from discreet.simulation.laws import bernoulli
+from discreet.simulation.laws import make_bernoulli_laws
 from discreet.strategies.betting.bets import (
     LOG_TAIL_MARGIN,
     compute_log_tail_constant,
@@ -92,7 +92,9 @@ def kinds_of(cell: Cell) -> Counter[str]:
     rules = make_betting_rules(strategy, len(means))
     for i in range(3):
         pulls, trace = np.zeros(len(means), np.int64), np.zeros((3, 4 + len(means)))
-        plain = play.run_betting(child(7, i), bernoulli(np.array(means)), rules, cap, pulls, trace)
+        plain = play.run_betting(
+            child(7, i), make_bernoulli_laws(np.array(means)), rules, cap, pulls, trace
+        )
         oracle = NaiveBetting(means, epsilon, delta, **options)
         slow = oracle.run(child(7, i), cap)
         assert tuple(plain) == slow[:4]
@@ -127,9 +129,14 @@ def test_engine_and_oracle_agree(cell: Cell) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_compiled_run_traces_like_the_plain_one(epsilon: float) -> None:
-    rules, laws = make_betting_rules(bet_se(0.1, epsilon), 3), bernoulli(np.array([0.55, 0.5, 0.5]))
+    rules, laws = (
+        make_betting_rules(bet_se(0.1, epsilon), 3),
+        make_bernoulli_laws(np.array([0.55, 0.5, 0.5])),
+    )
     traces = [np.zeros((4, 7)), np.zeros((4, 7))]
-    for run, trace in zip((compiled(play.run_betting), play.run_betting), traces, strict=True):
+    for run, trace in zip(
+        (compile_kernel(play.run_betting), play.run_betting), traces, strict=True
+    ):
         run(child(3, 0), laws, rules, 10**12, np.zeros(3, np.int64), trace)
     assert np.array_equal(traces[0], traces[1])
     assert traces[0][:, 3].tolist() == [1, 2, 3, 4]

@@ -16,9 +16,9 @@ from scipy.stats import binom
 
 from discreet import Bernoulli
 from discreet.simulation import betting as loop
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import simulate
-from discreet.simulation.laws import bernoulli
+from discreet.simulation.laws import make_bernoulli_laws
 from discreet.strategies.betting import rounds, schedule
 from discreet.strategies.betting.bets import (
     Bets,
@@ -127,7 +127,7 @@ def lost(
     cap = cap or (int(20_000 / epsilon) if epsilon and epsilon < 1 else 30_000)
     seed = crc32(repr((arms, epsilon, options, runs, field, delta, cap)).encode())
     rng = np.random.default_rng(seed)
-    return int(player(rng, bernoulli(np.array(arms)), field, rules, cap, runs))
+    return int(player(rng, make_bernoulli_laws(np.array(arms)), field, rules, cap, runs))
 
 
 # --- ties, privacy, options -----------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_best_arm_is_lost_with_probability_delta_at_most(arms: tuple[float, ..
     """Every other way has another delta, which is a goal for the bets and nothing else;
     the next arms have them the other way round.
     """
-    play, red = compiled(runs_with_best_out), []
+    play, red = compile_kernel(runs_with_best_out), []
     for way, (epsilon, options) in enumerate(WAYS):
         runs = 300 if epsilon and epsilon < 1 else 120
         delta = (0.1, 0.2)[(way + ARMS.index(arms)) % 2]
@@ -272,7 +272,7 @@ def pairs_that_win(epsilon: float, runs: int, cap: int) -> int:
     """
     rules, laws = (
         make_betting_rules(bet_se(0.2, epsilon, indifference_zone=0.1), 2),
-        bernoulli(np.array([0.6, 0.5])),
+        make_bernoulli_laws(np.array([0.6, 0.5])),
     )
     setting = rules.setting._replace(target=1e9, zone_target=1e9)
     found, pulls, rng = 0, np.zeros(2, np.int64), np.random.default_rng(3)
@@ -305,7 +305,7 @@ def test_an_indifference_gap_counted_too_large_is_caught(
 @pytest.mark.parametrize("drift", DRIFTS)
 def test_coins_are_sound_whatever_drifts(drift: str) -> None:
     """Half of the settings have another delta, the next drift the other half."""
-    play, field = compiled(runs_with_best_out), Field(SIMPLE, *DRIFTS[drift])
+    play, field = compile_kernel(runs_with_best_out), Field(SIMPLE, *DRIFTS[drift])
     settings = ((2, None), (4, None), (2, 1.0), (4, 0.3), (2, 0.1))
     for i, (arms, epsilon) in enumerate(settings, list(DRIFTS).index(drift)):
         options, delta = NONE if epsilon is None else {}, (0.1, 0.2)[i % 2]
@@ -321,7 +321,7 @@ def test_cycles_and_small_blocks_are_caught_and_coins_are_sound(
     """Sites that enrol in turn, staff who guess the next arm and pick people for it: a
     fixed cycle and permuted blocks of two lose a tied arm too often.
     """
-    play, options = compiled(runs_with_best_out), NONE if epsilon is None else {}
+    play, options = compile_kernel(runs_with_best_out), NONE if epsilon is None else {}
 
     def is_red(randomisation: int, delta: float) -> bool:
         field = Field(randomisation, drift, size, 1.0)

@@ -17,8 +17,8 @@ import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, adap_tt, bet_se, simulate
 from discreet._types import Floats
 from discreet.simulation.betting import draw_round
-from discreet.simulation.compile import compiled
-from discreet.simulation.laws import bernoulli, draw_gaussian
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.laws import draw_gaussian, make_bernoulli_laws
 from discreet.strategies import units
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting import rounds
@@ -53,7 +53,7 @@ def lost(
     """Runs with δ = 0.1 in which arm 0, best or tied, was ever out."""
     rules = make_betting_rules(bet_se(0.1, epsilon, **options), len(arms))
     rng = np.random.default_rng(crc32(repr((arms, epsilon, options)).encode()))
-    return int(player(rng, bernoulli(np.array(arms)), Field(), rules, 400_000, runs))
+    return int(player(rng, make_bernoulli_laws(np.array(arms)), Field(), rules, 400_000, runs))
 
 
 def law(sigma: float) -> tuple[Floats, Floats]:
@@ -156,7 +156,7 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize("arms", [(0.5, 0.5), (0.95, 0.95), (0.5,) * 4, (0.51, 0.5, 0.5)])
 def test_a_best_arm_is_lost_with_probability_delta_at_most(arms: tuple[float, ...]) -> None:
-    play = compiled(runs_with_best_out)
+    play = compile_kernel(runs_with_best_out)
     for epsilon, options in WAYS:
         found = lost(arms, epsilon, options, 200, play)
         assert not alarm(found, 200, 0.1)
@@ -220,7 +220,7 @@ def unpaid(strategy: Strategy, means: tuple[float, ...]) -> float:
     """By how much a bet of a run pays too little for its noise, at most: moment bets
     less than the moment, tail bets less than the supremum of `largest`.
     """
-    rules, laws = make_betting_rules(strategy, len(means)), bernoulli(np.array(means))
+    rules, laws = make_betting_rules(strategy, len(means)), make_bernoulli_laws(np.array(means))
     rng, pulls = np.random.default_rng(4), np.zeros(len(means), np.int64)
     book, most = new_book(len(means), rules.bets.tilt.size), -math.inf
     now = rounds.announce_first(rules.setting, 10**6, book)

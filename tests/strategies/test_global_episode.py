@@ -9,12 +9,12 @@ import pytest
 
 import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, benchmarks
-from discreet.simulation.compile import compiled
-from discreet.simulation.engine import reasons_not_to_stop, simulate_quietly
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.engine import list_reasons_not_to_stop, simulate_quietly
 from discreet.strategies.phased.decide import State, advance_whole, begin_phase, new_state, publish
 from discreet.strategies.phased.state import phased_rules
 
-GO_ON = compiled(advance_whole)
+GO_ON = compile_kernel(advance_whole)
 
 
 def state_of(means: list[float], pulls: list[int], bonus: list[float]) -> State:
@@ -92,12 +92,12 @@ def test_every_run_stops(name: str) -> None:
     arms, levels = benchmarks[name], {"delta": 0.01, "epsilon": 1}
     for make, own in ((discreet.adap_tt_star, levels), (discreet.ttucb_batched, {"delta": 0.01})):
         repaired = make(**own, episodes="global-yielding")
-        assert not reasons_not_to_stop(arms, repaired)
+        assert not list_reasons_not_to_stop(arms, repaired)
         results = simulate_quietly(arms, repaired, 20, 5, 10**8)
         assert results.stopped.all()
         assert results.correct.all()
         hanging = make(**own, episodes="global")
-        assert reasons_not_to_stop(arms, hanging)
+        assert list_reasons_not_to_stop(arms, hanging)
         assert simulate_quietly(arms, hanging, 20, 5, 10**8).unstopped > 7
 
 

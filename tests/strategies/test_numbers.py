@@ -15,7 +15,7 @@ from discreet.simulation import betting as loop
 from discreet.simulation import laws
 from discreet.simulation.betting import draw_noise
 from discreet.simulation.engine import simulate
-from discreet.simulation.laws import hat, laws_of
+from discreet.simulation.laws import compute_middle_chance, make_laws
 from discreet.strategies.betting import bets as prices
 from discreet.strategies.betting import book as books
 from discreet.strategies.betting import rounds
@@ -130,10 +130,10 @@ def child(seed: int, run: int) -> np.random.Generator:
 def plain(cell: Cell, run: int) -> tuple[Found, Story]:
     """What the package's leaves, as plain Python, make of a run."""
     name, epsilon, delta, options, cap = cell
-    rng, laws, arms = child(7, run), laws_of(ARMS[name]), ARMS[name].arms
+    rng, laws, arms = child(7, run), make_laws(ARMS[name]), ARMS[name].arms
     bets, setting = make_betting_rules(bet_se(delta, epsilon, outcomes="numbers", **options), arms)
     pulls, book, story = np.zeros(arms, np.int64), books.new_book(arms, bets.tilt.size), []
-    draw = loop.draw_people if isinstance(ARMS[name], Drifting) else loop.draw_round
+    draw = loop.draw_round_by_participant if isinstance(ARMS[name], Drifting) else loop.draw_round
     now = rounds.announce_first(setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         draw(rng, laws, now, setting, pulls, book)
@@ -297,7 +297,9 @@ PLANTED: dict[str, Plant] = {
         "compute_sent_centre", lambda centre, setting: centre
     ),
     "levels: their shift kept": swap(rounds, "compute_sent_shift", lambda now, setting: 0.0),
-    "levels: less often the middle": swap(laws, "hat", lambda *args: 0.9 * hat(*args)),
+    "levels: less often the middle": swap(
+        laws, "compute_middle_chance", lambda *args: 0.9 * compute_middle_chance(*args)
+    ),
 }
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.simulation.compile import compiled
-from discreet.simulation.laws import Laws, beta, discrete
+from discreet.simulation.compile import compile_kernel
+from discreet.simulation.laws import Laws, make_beta_laws, make_discrete_laws
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
     Bets,
@@ -50,7 +50,7 @@ def arms(*laws: Law) -> Laws:
     width = max(len(law) for law in laws)
     values = [[*law, *[0.0] * (width - len(law))] for law in laws]
     chances = [[*law.values(), *[0.0] * (width - len(law))] for law in laws]
-    return discrete(np.array(values), np.array(chances))
+    return make_discrete_laws(np.array(values), np.array(chances))
 
 
 MISLEADING: dict[str, Laws] = {
@@ -70,8 +70,8 @@ MISLEADING: dict[str, Laws] = {
     "four tied": arms(const(0.5), COIN, FIVE, rare(0.45, 0.95, 0.1)),
 }
 BETAS: dict[str, Laws] = {
-    "Beta(50, 50) twice": beta(np.array([[50, 50], [50, 50]])),
-    "Beta(50.1, 49.9) v (50, 50)": beta(np.array([[50.1, 49.9], [50, 50]])),
+    "Beta(50, 50) twice": make_beta_laws(np.array([[50, 50], [50, 50]])),
+    "Beta(50.1, 49.9) v (50, 50)": make_beta_laws(np.array([[50.1, 49.9], [50, 50]])),
 }
 WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (0.05, {}),
@@ -112,7 +112,7 @@ def red_ones(known: dict[str, Laws], name: str, many: int, few: int, cap: int) -
     Every other way has another delta, which is a goal for the bets and nothing else;
     the next laws have them the other way round.
     """
-    play, red = compiled(runs_with_best_out), []
+    play, red = compile_kernel(runs_with_best_out), []
     laws, place = known[name], list(known).index(name)
     assert laws.mean.max() - laws.mean[0] < 1e-12
     for way, (epsilon, options) in enumerate(WAYS):

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import DiscreetError, Discrete, Strategy, bet_se
 from discreet.simulation import betting as play
-from discreet.simulation.laws import laws_of
+from discreet.simulation.laws import make_laws
 from discreet.strategies.betting import run as room
 from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.coins import AHEAD, SIMPLE, Player, opened
@@ -61,7 +61,7 @@ def simulated(player: Player, instance: Discrete) -> tuple[Any, list[list[float]
     rules = make_betting_rules(player.live.strategy, instance.arms)
     pulls, trace = np.zeros(instance.arms, np.int64), np.zeros((400, 4 + instance.arms))
     tape: Any = player.tape
-    outcome = play.run_betting(tape, laws_of(instance), rules, CAP, pulls, trace)
+    outcome = play.run_betting(tape, make_laws(instance), rules, CAP, pulls, trace)
     return outcome, trace[: outcome.rounds].tolist(), pulls.tolist()
 
 

@@ -14,7 +14,7 @@ import pytest
 from discreet import Discrete, Strategy, bet_se
 from discreet._types import Floats
 from discreet.simulation import betting as play
-from discreet.simulation.laws import laws_of
+from discreet.simulation.laws import make_laws
 from discreet.strategies.betting import run as room
 from discreet.strategies.betting.bets import Bump, make_betting_rules, measure_closeness
 from discreet.strategies.run import Totals
@@ -70,7 +70,7 @@ def simulated(player: Player, instance: Discrete) -> tuple[Any, Floats, list[int
     rules, pulls = make_betting_rules(player.live.strategy, instance.arms), np.zeros(3, np.int64)
     trace = np.zeros((200, 4 + instance.arms))
     tape: Any = player.tape
-    outcome = play.run_betting(tape, laws_of(instance), rules, CAP, pulls, trace)
+    outcome = play.run_betting(tape, make_laws(instance), rules, CAP, pulls, trace)
     return outcome, trace[: outcome.rounds], pulls.tolist()
 
 

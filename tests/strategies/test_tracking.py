@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet import Bernoulli
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import simulate_quietly
 from discreet.strategies import sampling
 from discreet.strategies.run import Run, new_run
@@ -190,5 +190,5 @@ def test_compiled_is_plain() -> None:
             continue
         plain, fast = np.zeros(means.size), np.zeros(means.size)
         fill_kl_allocation(best, means, plain)
-        compiled(fill_kl_allocation)(best, means, fast)
+        compile_kernel(fill_kl_allocation)(best, means, fast)
         np.testing.assert_array_equal(plain, fast)

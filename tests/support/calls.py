@@ -11,10 +11,10 @@ import discreet
 from discreet import (
     Bernoulli,
     Drift,
-    OwnStrategy,
     Results,
     Study,
     Trial,
+    UserStrategy,
     bet_se,
     gap_scenarios,
     simulate,
@@ -68,7 +68,7 @@ class Once:
         """Of no interest."""
 
 
-OWN = OwnStrategy("once", Once, 0.1)
+OWN = UserStrategy("once", Once, 0.1)
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
 
@@ -146,13 +146,13 @@ def makers() -> dict[str, Call]:
         "Strategy.from_dict": (discreet.Strategy.from_dict, {"description": BETS.to_dict()}),
         "Strategy.from_json": (discreet.Strategy.from_json, {"document": BETS.to_json()}),
         "Strategy.with_": (BETS.with_, {"delta": 0.1, "indifference_zone": 0.1, "trust": "none"}),
-        "OwnStrategy": (
-            OwnStrategy,
+        "UserStrategy": (
+            UserStrategy,
             {"name": "once", "make": Once, "delta": 0.1, "epsilon": None}
             | {"trust": "none", "indifference_zone": 0.0},
         ),
-        "OwnStrategy.with_": (OWN.with_, {"name": "twice", "make": Once, "delta": 0.2}),
-        "OwnStrategy.start": (OWN.start, {"arms": 2, "rng": None}),
+        "UserStrategy.with_": (OWN.with_, {"name": "twice", "make": Once, "delta": 0.2}),
+        "UserStrategy.start": (OWN.start, {"arms": 2, "rng": None}),
     }
     for name in ("CustomThreshold", "CustomBonus", "CustomGrid"):
         found[name] = (getattr(discreet, name), {"name": "mine", "function": abs})

@@ -15,9 +15,9 @@ import numpy as np
 
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
-from discreet.simulation.compile import compiled
+from discreet.simulation.compile import compile_kernel
 from discreet.simulation.dp_se import run_epochs
-from discreet.simulation.laws import bernoulli
+from discreet.simulation.laws import make_bernoulli_laws
 from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -37,8 +37,8 @@ def bets() -> None:
     play(TWO, strategy)
     play(TWO, strategy, accrual=5.0, delay=late)
     play(TWO, strategy, accrual=5.0, delay=late, deadline=3.0, enrolment="continuous")
-    laws, rules = bernoulli(np.array(TWO.means)), make_betting_rules(strategy, 2)
-    compiled(runs_with_best_out)(np.random.default_rng(1), laws, Field(), rules, 100, 1)
+    laws, rules = make_bernoulli_laws(np.array(TWO.means)), make_betting_rules(strategy, 2)
+    compile_kernel(runs_with_best_out)(np.random.default_rng(1), laws, Field(), rules, 100, 1)
 
 
 def phased() -> None:
@@ -55,8 +55,8 @@ def epochs() -> None:
     already this takes less than alone.
     """
     play(TWO, discreet.dp_se(1, 0.2))
-    laws, room = bernoulli(np.array(TWO.means)), (np.zeros(2, np.int64), np.zeros((0, 6)))
-    compiled(run_epochs)(np.random.default_rng(1), laws, 1.0, 0.2, 1000, *room)
+    laws, room = make_bernoulli_laws(np.array(TWO.means)), (np.zeros(2, np.int64), np.zeros((0, 6)))
+    compile_kernel(run_epochs)(np.random.default_rng(1), laws, 1.0, 0.2, 1000, *room)
 
 
 def tests() -> None:

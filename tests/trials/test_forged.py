@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet import InvalidInputError, OwnStrategy, Trial, bet_se, ttucb, verify_transcript
+from discreet import InvalidInputError, Trial, UserStrategy, bet_se, ttucb, verify_transcript
 from discreet.trials.protocol import canonical, digest
 from discreet.trials.record import link
 
@@ -148,7 +148,7 @@ def test_what_a_run_gives_is_no_option() -> None:
 
     for options in ({"arms": 5}, {"rng": 5}, {"x": float("nan")}):
         with pytest.raises(InvalidInputError):
-            OwnStrategy("mine", Fixed, delta=0.1, **options)
+            UserStrategy("mine", Fixed, delta=0.1, **options)
 
 
 def test_a_state_of_another_processor_is_the_same_and_another_state_is_not(

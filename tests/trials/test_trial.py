@@ -36,7 +36,7 @@ from discreet.audits.rehearsal import Simulated
 from discreet.errors import TamperedError
 from discreet.scale import Scale
 from discreet.simulation import betting as play
-from discreet.simulation.laws import bernoulli
+from discreet.simulation.laws import make_bernoulli_laws
 from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.run import Totals
 from discreet.theory import thresholds as threshold
@@ -512,7 +512,7 @@ def test_a_trial_decides_as_the_simulator(
     if strategy.estimator == "bets":
         if strategy.trust == "global":
             assert [up - 10**6 for up in tape.jumps[::2]] == drawn_noise
-        laws, rules = bernoulli(np.full(arms, 0.5)), make_betting_rules(exact, arms)
+        laws, rules = make_bernoulli_laws(np.full(arms, 0.5)), make_betting_rules(exact, arms)
         arguments: Any = (tape, laws, rules, 3000, pulls, np.zeros((0, 7)))
         samples, best, stopped, _ = play.run_betting(*arguments)
     else:

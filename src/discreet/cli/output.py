@@ -269,9 +269,9 @@ def simulation_bar(title: str) -> Iterator[Bar]:
 
 def _compiling_told(console: "Console") -> AbstractContextManager[None]:
     """Say it once, in a line of its own above the bar."""
-    from discreet.simulation.compile import hearing
+    from discreet.simulation.compile import notify_of_compilation
 
-    return hearing(lambda: console.print(COMPILING))
+    return notify_of_compilation(lambda: console.print(COMPILING))
 
 
 def _lines() -> Callable[["Step"], None]:

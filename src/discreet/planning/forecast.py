@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from discreet._types import Floats
-from discreet.simulation.betting import draw_noise, sent
-from discreet.simulation.engine import generator
+from discreet.simulation.betting import compute_sent_chance, draw_noise
+from discreet.simulation.engine import make_generator
 from discreet.simulation.laws import (
     Generator,
     Laws,
-    bernoulli,
-    discrete,
-    draw_one,
-    draw_sent,
-    responses,
+    draw_sent_sums,
+    draw_steady_reward,
+    make_bernoulli_laws,
+    make_discrete_laws,
+    make_response_laws,
 )
-from discreet.simulation.per_person import release_noise
+from discreet.simulation.per_participant import make_noise_drawer
 from discreet.strategies.betting.open_rounds import count_participants
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.betting.schedule import measure_closeness_share
@@ -73,7 +73,7 @@ def forecast(run: Run, seed: int, seconds: float = SECONDS) -> Forecast | None:
     now, until = run.samples, time.monotonic() + seconds
     try:
         for number in range(MOST_RUNS):
-            rng = generator(seed, number)
+            rng = make_generator(seed, number)
             run.load(state)
             ends.append(Continuation(run, rng, until).play(draw_means(beliefs, rng)))
     except _TimeIsUpError:
@@ -105,7 +105,7 @@ class Continuation:
         self.run, self.rng, self.until = run, rng, until
         self.strategy = run.strategy
         self.grid = grid_of(self.strategy)
-        self.noise = release_noise(self.strategy, rng)
+        self.noise = make_noise_drawer(self.strategy, rng)
         self.ahead = _under_way(run)
         """People under way, where enrolment does not wait: as many as now are taken to
         be from here on.
@@ -115,7 +115,7 @@ class Continuation:
         """On these true means, to the end: people in all, and whether it stopped."""
         with np.errstate(all="ignore"):
             if self.run.learns_always:
-                self._answers(bernoulli(means))
+                self._answers(make_bernoulli_laws(means))
             else:
                 self._rounds(means)
         return self.run.samples, self.run.stopped
@@ -148,10 +148,12 @@ class Continuation:
         """What the people of a batch add up to, in units of what is due."""
         run, count = self.run, place.size
         if run.fine and isinstance(run, BettingRun):
-            return Totals(*draw_sent(self.rng, laws, place.arm, count, run.current, run.setting))
+            return Totals(
+                *draw_sent_sums(self.rng, laws, place.arm, count, run.current, run.setting)
+            )
         chance = laws.mean[place.arm]
         if isinstance(run, BettingRun):
-            chance = sent(chance, run.setting)
+            chance = compute_sent_chance(chance, run.setting)
         return Totals(int(self.rng.binomial(count, chance)) * run.due_grid(self.grid))
 
     def _noise(self) -> float:
@@ -167,13 +169,13 @@ class Continuation:
         """
         run = self.run
         if not isinstance(run, BettingRun) or not run.numbers:
-            return bernoulli(means)
+            return make_bernoulli_laws(means)
         near = measure_closeness_share(run.book)
         values = np.stack([np.zeros_like(means), means, np.ones_like(means)], axis=1)
         chances = np.stack(
             [(1 - near) * (1 - means), np.full_like(means, near), (1 - near) * means]
         )
-        return discrete(values, chances.T)
+        return make_discrete_laws(values, chances.T)
 
     def _spread(self, people: int, weights: list[int]) -> list[int]:
         odds = np.array(weights, float)
@@ -184,11 +186,11 @@ class Continuation:
         """Where every answer counts at once: those who are in answer first."""
         run: Any = self.run
         bits = to_bits(self.strategy) and self.strategy.trust_model.randomised
-        answers = responses(laws, float(self.strategy.epsilon or 0)) if bits else laws
+        answers = make_response_laws(laws, float(self.strategy.epsilon or 0)) if bits else laws
         noise = noise_scale(self.strategy)
 
         def answer(arm: int) -> None:
-            value = draw_one(self.rng, answers, arm)
+            value = draw_steady_reward(self.rng, answers, arm)
             run.answer(arm, value + noise * self.rng.standard_normal() if noise else value)
 
         for arm, view in enumerate(run.table()):

@@ -19,9 +19,9 @@ from discreet.instances import Bernoulli, Beta, Discrete, Instance
 from discreet.numerics import clopper_pearson, one_sided
 from discreet.past_data import Sampled
 from discreet.planning.rows import Example, Simulations, right
-from discreet.simulation.engine import MAX_SAMPLES, Outcome, generator
-from discreet.simulation.laws import laws_of
-from discreet.simulation.paths import plain_player
+from discreet.simulation.engine import MAX_SAMPLES, RunResult, make_generator
+from discreet.simulation.laws import make_laws
+from discreet.simulation.paths import make_plain_player
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.validation import check_arms, check_whole
 
@@ -266,13 +266,13 @@ def out_of_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfR
     return OutOfReach(most, runs, _people(strategy, arms, runs - LEAST_RUNS + 1))
 
 
-def _trials(strategy: Strategy, arms: int, most: int) -> Iterator[Outcome] | None:
+def _trials(strategy: Strategy, arms: int, most: int) -> Iterator[RunResult] | None:
     """Trials on the easiest arms, one after the other; None if they cannot be played
     plainly.
     """
     easiest = Bernoulli([1.0] + [0.0] * (arms - 1))
-    play = plain_player(strategy, laws_of(easiest), most)
-    return None if play is None else (play(generator(SEED, run)) for run in count())
+    play = make_plain_player(strategy, make_laws(easiest), most)
+    return None if play is None else (play(make_generator(SEED, run)) for run in count())
 
 
 def _people(strategy: Strategy, arms: int, runs: int) -> int | None:

@@ -15,7 +15,12 @@ from discreet.errors import RoundedWarning
 from discreet.instances import Instance
 from discreet.numerics import clopper_pearson
 from discreet.results import Results
-from discreet.simulation.engine import BLOCK, MayNotStopWarning, good_arms, simulate
+from discreet.simulation.engine import (
+    RUNS_PER_GENERATOR,
+    MayNotStopWarning,
+    find_correct_arms,
+    simulate,
+)
 from discreet.strategies.presets import ttucb
 from discreet.strategies.strategy import Strategy
 from discreet.validation import check_progress, check_whole
@@ -95,7 +100,9 @@ class Simulations:
                     self.seed,
                     most,
                     progress=self._tell,
-                    first_run=fresh * BLOCK * -(-(runs or self.runs) // BLOCK),
+                    first_run=fresh
+                    * RUNS_PER_GENERATOR
+                    * -(-(runs or self.runs) // RUNS_PER_GENERATOR),
                     **days,
                 )
             for text in {str(warning.message) for warning in caught} - self.warned:
@@ -319,7 +326,7 @@ def row_of(
 ) -> PlanRow:
     """Simulate one row of a plan."""
     results = simulations(instance, strategy, most)
-    hits, good = right(results), good_arms(instance, strategy.indifference_zone)
+    hits, good = right(results), find_correct_arms(instance, strategy.indifference_zone)
     stopped = results.stopped.any()
     return PlanRow(
         scenario=name,

@@ -19,15 +19,21 @@ from discreet._types import Floats, Ints
 from discreet.accrual import EXPONENTIAL, Calendar, Delay
 from discreet.instances import STEADY
 from discreet.jit import leaf
-from discreet.simulation.engine import Outcome, Outcomes, Runner, no_trace, one_by_one
+from discreet.simulation.engine import (
+    Runner,
+    RunResult,
+    RunResults,
+    make_empty_trace,
+    make_single_runner,
+)
 from discreet.simulation.laws import (
     Generator,
     Laws,
-    draw_for,
+    compute_success_chance,
     draw_gaussian,
-    draw_sent,
-    send,
-    success,
+    draw_response,
+    draw_reward,
+    draw_sent_sums,
 )
 from discreet.strategies.betting.bets import (
     BettingRules,
@@ -65,8 +71,8 @@ from discreet.strategies.betting.rounds import (
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import LEVELS
 
-BY_PERSON = True
-"""Arms may drift, see `engine.runner_of`."""
+DRAWS_PER_PARTICIPANT = True
+"""Arms may drift, see `engine.select_runner`."""
 
 
 @leaf(inlined=True)
@@ -87,58 +93,60 @@ def draw_round(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
     """The releases of a round into `book.fresh`."""
-    people, weight = now.length * now.weight, now.weight
-    for a in range(pulls.size):
-        if book.active[a]:
-            odds = find_odds(a, now)
-            dealt = people if odds == weight else rng.binomial(people, odds / weight)
-            people -= dealt
+    participants, weight = now.length * now.weight, now.weight
+    for arm in range(pulls.size):
+        if book.active[arm]:
+            odds = find_odds(arm, now)
+            assigned = participants if odds == weight else rng.binomial(participants, odds / weight)
+            participants -= assigned
             weight -= odds
-            book.fresh[a, COUNT] = dealt
-            pulls[a] += dealt
+            book.fresh[arm, COUNT] = assigned
+            pulls[arm] += assigned
             if not now.fine:
-                book.fresh[a, SUM] = rng.binomial(dealt, sent(laws.mean[a], setting))
+                book.fresh[arm, SUM] = rng.binomial(
+                    assigned, compute_sent_chance(laws.mean[arm], setting)
+                )
             else:
-                total, near = draw_sent(rng, laws, a, dealt, now, setting)
-                book.fresh[a, SUM], book.fresh[a, CLOSENESS] = total, near
+                total, near = draw_sent_sums(rng, laws, arm, assigned, now, setting)
+                book.fresh[arm, SUM], book.fresh[arm, CLOSENESS] = total, near
             if not now.difference:
-                add_noise(rng, a, now, setting, book)
+                add_noise(rng, arm, now, setting, book)
     if now.difference:
-        release_one(rng, now, setting, book)
+        release_pair_difference(rng, now, setting, book)
 
 
 @leaf(inlined=True)
-def add_noise(rng: Generator, a: int, now: Round, setting: Setting, book: Book) -> None:
+def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book) -> None:
     """What is released about an arm, from the sums in units."""
-    book.fresh[a, SUM] += draw_noise(rng, now, setting)
+    book.fresh[arm, SUM] += draw_noise(rng, now, setting)
     if now.fine:
-        book.fresh[a, CLOSENESS] += draw_noise(rng, now, setting)
-        book.fresh[a, SUM] /= setting.grid
-        book.fresh[a, CLOSENESS] /= setting.grid
+        book.fresh[arm, CLOSENESS] += draw_noise(rng, now, setting)
+        book.fresh[arm, SUM] /= setting.grid
+        book.fresh[arm, CLOSENESS] /= setting.grid
 
 
 @leaf
-def release_one(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
+def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
     """One number for both arms, or two, from the sums in units."""
     noise, near = draw_noise(rng, now, setting), 0.0
     if now.fine:
-        for a in range(book.active.size):
-            if book.active[a]:
-                book.fresh[a, SUM] /= setting.grid
-                near += book.fresh[a, CLOSENESS]
+        for arm in range(book.active.size):
+            if book.active[arm]:
+                book.fresh[arm, SUM] /= setting.grid
+                near += book.fresh[arm, CLOSENESS]
         near = (near + draw_noise(rng, now, setting)) / setting.grid
         noise /= setting.grid
     release_difference(noise, near, now, book)
 
 
 @leaf
-def sent(chance: float, setting: Setting) -> float:
+def compute_sent_chance(chance: float, setting: Setting) -> float:
     """The chance of a bit that a person sends: randomised where nobody is trusted."""
     return min(max(0.5 + setting.scale * (chance - 0.5), 0.0), 1.0)
 
 
 @leaf
-def draw_people(
+def draw_round_by_participant(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
     """The same person by person, for arms that drift."""
@@ -148,17 +156,17 @@ def draw_people(
         book.fresh[a, CLOSENESS] = 0.0
     bump = make_bump(now.centre, setting.grid)
     for person in range(now.samples, now.samples + now.length * now.weight):
-        arm = flip(rng.random() * now.weight, now, book)
+        arm = select_arm(rng.random() * now.weight, now, book)
         book.fresh[arm, COUNT] += 1
         pulls[arm] += 1
         if now.fine:
-            units, near = send(rng, draw_for(rng, laws, arm, person), bump, setting)
+            units, near = draw_response(rng, draw_reward(rng, laws, arm, person), bump, setting)
             book.fresh[arm, SUM] += units
             book.fresh[arm, CLOSENESS] += near
-        elif rng.random() < sent(success(laws, arm, person), setting):
+        elif rng.random() < compute_sent_chance(compute_success_chance(laws, arm, person), setting):
             book.fresh[arm, SUM] += 1
     if now.difference:
-        release_one(rng, now, setting, book)
+        release_pair_difference(rng, now, setting, book)
         return
     for a in range(pulls.size):
         if book.active[a]:
@@ -166,20 +174,20 @@ def draw_people(
 
 
 @leaf
-def flip(coin: float, now: Round, book: Book) -> int:
+def select_arm(point: float, now: Round, book: Book) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
     arm = now.leader
     for a in range(book.active.size):
         if book.active[a]:
             arm = a
-            coin -= find_odds(a, now)
-            if coin < 0:
+            point -= find_odds(a, now)
+            if point < 0:
                 break
     return arm
 
 
 @leaf
-def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
+def write_round_row(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
     """State after a round, as far as `trace` has rows: samples, arms not out, batch,
     rounds, then released means.
     """
@@ -195,7 +203,7 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
 @leaf(allocates=True)
 def run_betting(
     rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
-) -> Outcome:
+) -> RunResult:
     """One run; writes `pulls` and `trace`.
 
     The last batch before the cap is shortened to fit. A run that the cap ends names its
@@ -208,35 +216,39 @@ def run_betting(
         if laws.drift.kind == STEADY:
             draw_round(rng, laws, now, rules.setting, pulls, book)
         else:
-            draw_people(rng, laws, now, rules.setting, pulls, book)
+            draw_round_by_participant(rng, laws, now, rules.setting, pulls, book)
         length = now.length
         now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
-        note(trace, now.number, now.samples, length, book)
+        write_round_row(trace, now.number, now.samples, length, book)
     stopped = now.winner >= 0
-    return Outcome(
+    return RunResult(
         now.samples, now.winner if stopped else find_front_runner(book), stopped, now.number
     )
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     """bet-se on these laws."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
-    rules, run, none = make_betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
-    return one_by_one(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))
+    rules, run, none = (
+        make_betting_rules(strategy, arms),
+        compile_kernel(run_betting),
+        make_empty_trace(arms),
+    )
+    return make_single_runner(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))
 
 
-DEALT, TOLD, HITS = 0, 1, 2
+ASSIGNED, RECORDED, SUCCESSES = 0, 1, 2
 """Columns of the people of a round, by arm: all, those told in time, and of these the
 successes if they were drawn one by one.
 """
 
 
-class Late(NamedTuple):
+class DatedResult(NamedTuple):
     """What a run with a calendar came to."""
 
-    found: Outcome
+    result: RunResult
     days: float
     """From the first day of enrolment to the end."""
     in_flight: int
@@ -244,7 +256,7 @@ class Late(NamedTuple):
 
 
 @leaf
-def draws_bits(laws: Laws, delay: Delay) -> bool:
+def is_drawn_per_participant(laws: Laws, delay: Delay) -> bool:
     """Whether outcomes are drawn person by person."""
     return laws.drift.kind != STEADY or delay.failures != delay.days
 
@@ -259,33 +271,33 @@ def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
 
 
 @leaf
-def enrol(
-    rng: Generator, laws: Laws, calendar: Calendar, arm: int, person: int, people: Ints
+def enrol_participant(
+    rng: Generator, laws: Laws, calendar: Calendar, arm: int, person: int, counts: Ints
 ) -> float:
     """Count a person who was dealt this arm; days until the outcome is known, if only
     as missing.
     """
-    bits, hit = draws_bits(laws, calendar.delay), True
+    bits, success = is_drawn_per_participant(laws, calendar.delay), True
     if bits:
-        hit = rng.random() < success(laws, arm, person)
-    days = draw_delay(rng, calendar.delay, hit)
-    people[arm, DEALT] += 1
+        success = rng.random() < compute_success_chance(laws, arm, person)
+    days = draw_delay(rng, calendar.delay, success)
+    counts[arm, ASSIGNED] += 1
     if days <= calendar.deadline:
-        people[arm, TOLD] += 1
-        if bits and hit:
-            people[arm, HITS] += 1
+        counts[arm, RECORDED] += 1
+        if bits and success:
+            counts[arm, SUCCESSES] += 1
     return calendar.deadline if calendar.clock else min(days, calendar.deadline)
 
 
 @leaf
-def draw_sure(
+def draw_known_sums(
     rng: Generator, reward: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
     """(sum, closeness), in units, of what so many people send whose reward is 0 or
     1.
     """
     if not now.fine:
-        return rng.binomial(count, sent(reward, setting)), 0
+        return rng.binomial(count, compute_sent_chance(reward, setting)), 0
     if setting.kind != LEVELS:
         return count * reward * setting.grid, 0
     middle = rng.binomial(count, setting.level_error)
@@ -295,12 +307,12 @@ def draw_sure(
 
 
 @leaf
-def draw_arm(
+def draw_arm_sums(
     rng: Generator,
     laws: Laws,
     delay: Delay,
     arm: int,
-    people: Ints,
+    counts: Ints,
     now: Round,
     setting: Setting,
     book: Book,
@@ -308,32 +320,32 @@ def draw_arm(
     """What the people of an arm send, into `book.fresh`: outcomes in time, and the
     worst one for all others.
     """
-    ones = people[arm, HITS]
-    if draws_bits(laws, delay):
-        total, near = draw_sure(rng, 1, ones, now, setting)
+    ones = counts[arm, SUCCESSES]
+    if is_drawn_per_participant(laws, delay):
+        total, near = draw_known_sums(rng, 1, ones, now, setting)
     elif now.fine:
-        ones = people[arm, TOLD]
-        total, near = draw_sent(rng, laws, arm, ones, now, setting)
+        ones = counts[arm, RECORDED]
+        total, near = draw_sent_sums(rng, laws, arm, ones, now, setting)
     else:
-        ones = people[arm, TOLD]
-        total, near = rng.binomial(ones, sent(laws.mean[arm], setting)), 0
-    rest, close = draw_sure(rng, 0, people[arm, DEALT] - ones, now, setting)
-    book.fresh[arm, COUNT] = people[arm, DEALT]
+        ones = counts[arm, RECORDED]
+        total, near = rng.binomial(ones, compute_sent_chance(laws.mean[arm], setting)), 0
+    rest, close = draw_known_sums(rng, 0, counts[arm, ASSIGNED] - ones, now, setting)
+    book.fresh[arm, COUNT] = counts[arm, ASSIGNED]
     book.fresh[arm, SUM], book.fresh[arm, CLOSENESS] = total + rest, near + close
 
 
 @leaf
-def release_people(
-    rng: Generator, laws: Laws, delay: Delay, people: Ints, now: Round, setting: Setting, book: Book
+def release_round(
+    rng: Generator, laws: Laws, delay: Delay, counts: Ints, now: Round, setting: Setting, book: Book
 ) -> None:
     """The releases of a round with these people into `book.fresh`."""
     for a in range(book.active.size):
         if book.active[a]:
-            draw_arm(rng, laws, delay, a, people, now, setting, book)
+            draw_arm_sums(rng, laws, delay, a, counts, now, setting, book)
             if not now.difference:
                 add_noise(rng, a, now, setting, book)
     if now.difference:
-        release_one(rng, now, setting, book)
+        release_pair_difference(rng, now, setting, book)
 
 
 @leaf
@@ -343,53 +355,55 @@ def fill_round(
     calendar: Calendar,
     clock: float,
     now: Round,
-    people: Ints,
+    counts: Ints,
     book: Book,
 ) -> float:
     """Deal a round that opens at this time; the time of its release."""
-    for a in range(people.shape[0]):
-        people[a, DEALT] = people[a, TOLD] = people[a, HITS] = 0
+    for a in range(counts.shape[0]):
+        counts[a, ASSIGNED] = counts[a, RECORDED] = counts[a, SUCCESSES] = 0
     known = clock
     for i in range(now.length * now.weight):
-        arm = flip(rng.random() * now.weight, now, book)
+        arm = select_arm(rng.random() * now.weight, now, book)
         at = clock + (i + 1) / calendar.accrual
-        known = max(known, at + enrol(rng, laws, calendar, arm, now.samples + i, people))
+        known = max(
+            known, at + enrol_participant(rng, laws, calendar, arm, now.samples + i, counts)
+        )
     return known
 
 
 @leaf(allocates=True)
 def run_waiting(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
-) -> Late:
+) -> DatedResult:
     """One run in which nobody is assigned until a round is released; writes `pulls`."""
-    book, people = new_book(pulls.size, rules.bets.tilt.size), np.zeros((pulls.size, 3), np.int64)
+    book, counts = new_book(pulls.size, rules.bets.tilt.size), np.zeros((pulls.size, 3), np.int64)
     pulls[:] = 0
     clock = 0.0
     now = announce_first(rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
-        clock = fill_round(rng, laws, calendar, clock, now, people, book)
-        pulls += people[:, DEALT]
-        release_people(rng, laws, calendar.delay, people, now, rules.setting, book)
+        clock = fill_round(rng, laws, calendar, clock, now, counts, book)
+        pulls += counts[:, ASSIGNED]
+        release_round(rng, laws, calendar.delay, counts, now, rules.setting, book)
         now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
     stopped = now.winner >= 0
     best = now.winner if stopped else find_front_runner(book)
-    return Late(Outcome(now.samples, best, stopped, now.number), clock, 0)
+    return DatedResult(RunResult(now.samples, best, stopped, now.number), clock, 0)
 
 
-class Trip(NamedTuple):
+class PendingRound(NamedTuple):
     """A round that is opened and not released yet, with its people."""
 
     opened: OpenRound
-    people: Ints
+    counts: Ints
     """[arm, column]"""
-    known: Floats
+    known_at: Floats
     """[arm]: when the last of their outcomes is known."""
 
 
-class Desk(NamedTuple):
+class SettledRounds(NamedTuple):
     """Where a run with continuous enrolment stands: the rounds that are settled."""
 
-    settled: int
+    number: int
     n: int
     """Sum of all their lengths."""
     samples: int
@@ -399,22 +413,24 @@ class Desk(NamedTuple):
 
 
 @leaf(allocates=True)
-def new_trip(number: int, desk: Desk, setting: Setting, book: Book) -> Trip:
+def open_next_round(
+    number: int, settled: SettledRounds, setting: Setting, book: Book
+) -> PendingRound:
     """The next round, opened from what is released by now, after so many others."""
-    opened = open_round(number, desk.n, setting, book)
+    opened = open_round(number, settled.n, setting, book)
     arms = book.active.size
-    return Trip(opened, np.zeros((arms, 3), np.int64), np.zeros(arms))
+    return PendingRound(opened, np.zeros((arms, 3), np.int64), np.zeros(arms))
 
 
 @leaf
-def deal(coin: float, opened: OpenRound) -> int:
+def select_open_arm(point: float, opened: OpenRound) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
     arm = opened.favoured
     for a in range(opened.playing.size):
         if opened.playing[a]:
             arm = a
-            coin -= find_weight(a, opened)
-            if coin < 0:
+            point -= find_weight(a, opened)
+            if point < 0:
                 break
     return arm
 
@@ -427,61 +443,61 @@ def enrol_until(
     release: float,
     size: int,
     assigned: int,
-    trip: Trip,
+    pending: PendingRound,
 ) -> int:
     """Deal people in an open round until it has this size or an earlier one is
     released; how many are assigned then.
     """
-    opened, people = trip.opened, count_participants(trip.opened)
+    opened, participants = pending.opened, count_participants(pending.opened)
     weight = sum_weights(opened)
-    while people < size:
+    while participants < size:
         at = (assigned + 1) / calendar.accrual
         if release <= at:
             break
-        arm = deal(rng.random() * weight, opened)
+        arm = select_open_arm(rng.random() * weight, opened)
         opened.assigned[arm] += 1
-        known = at + enrol(rng, laws, calendar, arm, assigned, trip.people)
-        trip.known[arm] = max(trip.known[arm], known)
+        known = at + enrol_participant(rng, laws, calendar, arm, assigned, pending.counts)
+        pending.known_at[arm] = max(pending.known_at[arm], known)
         assigned += 1
-        people += 1
+        participants += 1
     return assigned
 
 
 @leaf
-def ready(trip: Trip, clock: bool) -> float:
+def compute_release_time(pending: PendingRound, clock: bool) -> float:
     """When a closed round can be released: nothing is released of arms that were taken
     off, so their outcomes are not waited for; but the clock is everybody's.
     """
     last = 0.0
-    for a in range(trip.known.size):
-        if clock or trip.opened.playing[a]:
-            last = max(last, trip.known[a])
+    for a in range(pending.known_at.size):
+        if clock or pending.opened.playing[a]:
+            last = max(last, pending.known_at[a])
     return last
 
 
 @leaf(allocates=True)
-def settle_trip(
+def settle_pending_round(
     rng: Generator,
     laws: Laws,
     rules: BettingRules,
     delay: Delay,
-    trip: Trip,
-    desk: Desk,
+    pending: PendingRound,
+    settled: SettledRounds,
     book: Book,
-) -> tuple[Desk, Book]:
+) -> tuple[SettledRounds, Book]:
     """Release a closed round, and settle it."""
-    bets, setting, opened = rules.bets, rules.setting, trip.opened
-    now = announce_closed(opened, desk.n, desk.samples, True, setting, book)
-    release_people(rng, laws, delay, trip.people, now, setting, book)
+    bets, setting, opened = rules.bets, rules.setting, pending.opened
+    now = announce_closed(opened, settled.n, settled.samples, True, setting, book)
+    release_round(rng, laws, delay, pending.counts, now, setting, book)
     winner, book = settle_closed(now, opened, bets, setting, book)
-    n, samples = desk.n + now.length, desk.samples + count_participants(opened)
-    return Desk(desk.settled + 1, n, samples, winner), book
+    n, samples = settled.n + now.length, settled.samples + count_participants(opened)
+    return SettledRounds(settled.number + 1, n, samples, winner), book
 
 
 @leaf(allocates=True)
 def run_continuous(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
-) -> Late:
+) -> DatedResult:
     """One run in which rounds are opened ahead, and everybody who comes is assigned;
     writes `pulls`.
 
@@ -490,13 +506,17 @@ def run_continuous(
     closed, from `desk.settled` on those that wait (to take the first one off a list of
     tuples with arrays corrupts memory in Numba).
     """
-    book, desk = new_book(pulls.size, rules.bets.tilt.size), Desk(0, 0, 0, -1)
-    last, is_open = new_trip(0, desk, rules.setting, book), True
-    closed: list[Trip] = []
+    book, settled = new_book(pulls.size, rules.bets.tilt.size), SettledRounds(0, 0, 0, -1)
+    last, is_open = open_next_round(0, settled, rules.setting, book), True
+    closed: list[PendingRound] = []
     assigned, waiting, clock = 0, 0, 0.0
     while True:
-        queued = len(closed) > desk.settled
-        due = max(clock, ready(closed[desk.settled], calendar.clock)) if queued else np.inf
+        queued = len(closed) > settled.number
+        due = (
+            max(clock, compute_release_time(closed[settled.number], calendar.clock))
+            if queued
+            else np.inf
+        )
         if is_open:
             size = choose_size(last.opened, waiting, cap - assigned, rules.setting)
             assigned = enrol_until(rng, laws, calendar, due, size, assigned, last)
@@ -505,38 +525,42 @@ def run_continuous(
                 waiting, is_open = waiting + count_participants(last.opened), False
                 continue
         elif assigned < cap and (assigned + 1) / calendar.accrual < due:
-            last, is_open = new_trip(len(closed), desk, rules.setting, book), True
+            last, is_open = open_next_round(len(closed), settled, rules.setting, book), True
             continue
         if not queued:
             break
-        clock, trip = due, closed[desk.settled]
-        desk, book = settle_trip(rng, laws, rules, calendar.delay, trip, desk, book)
-        waiting -= count_participants(trip.opened)
-        if desk.winner >= 0:
+        clock, pending = due, closed[settled.number]
+        settled, book = settle_pending_round(
+            rng, laws, rules, calendar.delay, pending, settled, book
+        )
+        waiting -= count_participants(pending.opened)
+        if settled.winner >= 0:
             break
         if is_open:
-            opened = renew(last.opened, desk.n, rules.setting, book)
-            last = Trip(opened, last.people, last.known)
+            opened = renew(last.opened, settled.n, rules.setting, book)
+            last = PendingRound(opened, last.counts, last.known_at)
     if is_open:
         closed.append(last)
     pulls[:] = 0
-    for trip in closed:
-        pulls += trip.opened.assigned
-    stopped = desk.winner >= 0
-    best = desk.winner if stopped else find_front_runner(book)
-    return Late(Outcome(assigned, best, stopped, desk.settled), clock, assigned - desk.samples)
+    for pending in closed:
+        pulls += pending.opened.assigned
+    stopped = settled.winner >= 0
+    best = settled.winner if stopped else find_front_runner(book)
+    return DatedResult(
+        RunResult(assigned, best, stopped, settled.number), clock, assigned - settled.samples
+    )
 
 
-def make_late_runner(strategy: Strategy, laws: Laws, cap: int, calendar: Calendar) -> Runner:
+def make_calendar_runner(strategy: Strategy, laws: Laws, cap: int, calendar: Calendar) -> Runner:
     """bet-se on these laws, with this calendar."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     rules = make_betting_rules(strategy, laws.mean.size)
-    run = compiled(run_continuous if calendar.continuous else run_waiting)
+    run = compile_kernel(run_continuous if calendar.continuous else run_waiting)
 
-    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
-        late = run(rng, laws, rules, calendar, cap, outcomes.pulls[row])
-        outcomes.write(row, late.found)
-        outcomes.days[row], outcomes.in_flight[row] = late.days, late.in_flight
+    def play(rng: Generator, outcomes: RunResults, row: int) -> None:
+        result = run(rng, laws, rules, calendar, cap, outcomes.pulls[row])
+        outcomes.write(row, result.result)
+        outcomes.days[row], outcomes.in_flight[row] = result.days, result.in_flight
 
     return Runner(1, play)

@@ -25,7 +25,7 @@ from discreet.jit import marks
 
 
 @contextmanager
-def hearing(tell: Callable[[], None]) -> Iterator[None]:
+def notify_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
     """Call `tell` when the first kernel meanwhile is compiled; not if all of them are
     kept from before.
     """
@@ -68,32 +68,36 @@ class Compiler:
         self.inner: dict[Function, Any] = {}
         self.entries: dict[Function, Any] = {}
 
-    def compiled(self, function: F) -> F:
+    def compile(self, function: F) -> F:
         """A leaf as Python may call it."""
         with self.lock:
             if function not in self.entries:
                 mark = marks[cast(FunctionType, function)]
-                as_called = self._as_called(function)
-                self.entries[function] = as_called if mark.allocates else self._entry(function)
+                as_called = self._compile_callee(function)
+                self.entries[function] = (
+                    as_called if mark.allocates else self._compile_entry(function)
+                )
         return cast(F, self.entries[function])
 
-    def _as_called(self, function: Function) -> Any:
+    def _compile_callee(self, function: Function) -> Any:
         """A leaf as other leaves call it."""
         function = self.replaced.get(function, function)
         if function not in self.inner:
             mark = marks[cast(FunctionType, function)]
             self.inner[function] = (
-                self._entry(function) if mark.allocates else self._bare(function, mark)
+                self._compile_entry(function)
+                if mark.allocates
+                else self._compile_inner(function, mark)
             )
         return self.inner[function]
 
-    def _entry(self, function: Function) -> Any:
+    def _compile_entry(self, function: Function) -> Any:
         """Compile what Python calls: it may allocate, and it is cached together with
         all it calls.
         """
-        return _jitted(self._bound(function), self.cache)
+        return _compile_with_numba(self._bind(function), self.cache)
 
-    def _bare(self, function: Function, mark: jit.Mark) -> Any:
+    def _compile_inner(self, function: Function, mark: jit.Mark) -> Any:
         """Compile what only leaves call: no allocation, hence no counting of
         references, which costs much.
 
@@ -101,8 +105,8 @@ class Compiler:
         instruction each time. These have no way in from Python (a call would crash),
         which halves the time to compile.
         """
-        return _jitted(
-            self._bound(function),
+        return _compile_with_numba(
+            self._bind(function),
             False,
             _nrt=False,
             forceinline=mark.inlined,
@@ -111,22 +115,27 @@ class Compiler:
             no_cfunc_wrapper=True,
         )
 
-    def _bound(self, function: Function) -> FunctionType:
+    def _bind(self, function: Function) -> FunctionType:
         """A copy of a leaf that calls the compiled leaves."""
         source = cast(FunctionType, function)
         copy = FunctionType(
-            source.__code__, self._space(source.__module__), source.__name__, source.__defaults__
+            source.__code__,
+            self._make_namespace(source.__module__),
+            source.__name__,
+            source.__defaults__,
         )
         copy.__module__ = source.__module__
         return copy
 
-    def _space(self, module: str) -> dict[str, Any]:
+    def _make_namespace(self, module: str) -> dict[str, Any]:
         """The names that the leaves of a module see: its own, leaves compiled."""
         if module not in self.spaces:
             names = vars(sys.modules[module])
             self.spaces[module] = space = dict(names)
             space |= {
-                name: self._as_called(value) for name, value in names.items() if _is_leaf(value)
+                name: self._compile_callee(value)
+                for name, value in names.items()
+                if _is_marked(value)
             }
         return self.spaces[module]
 
@@ -134,27 +143,27 @@ class Compiler:
 _compiler = Compiler()
 
 
-def compiled(function: F) -> F:
+def compile_kernel(function: F) -> F:
     """A leaf as Python may call it, compiled when first called."""
-    return _compiler.compiled(function)
+    return _compiler.compile(function)
 
 
-def as_it_stands(function: F) -> F:
-    """A leaf uncompiled: what can stand where `compiled` does."""
+def leave_uncompiled(function: F) -> F:
+    """A leaf uncompiled: what can stand where `compile_kernel` does."""
     return function
 
 
-def _is_leaf(value: object) -> bool:
+def _is_marked(value: object) -> bool:
     return isinstance(value, FunctionType) and value in marks
 
 
-def _jitted(function: FunctionType, cache: bool, **options: Any) -> Any:
-    """Compile without the GIL, if asked cached in `kernel_cache`; Numba's own cache
+def _compile_with_numba(function: FunctionType, cache: bool, **options: Any) -> Any:
+    """Compile without the GIL, if asked cached in `find_kernel_cache`; Numba's own cache
     setting is left as it was.
     """
     config: Any = numba.config
     before = config.CACHE_DIR
-    folder = kernel_cache() if cache else None
+    folder = find_kernel_cache() if cache else None
     config.CACHE_DIR = str(folder or "")
     try:
         return numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(
@@ -167,17 +176,17 @@ def _jitted(function: FunctionType, cache: bool, **options: Any) -> Any:
 # --- where kernels are kept -----------------------------------------------------------
 
 
-def source_hash() -> str:
+def hash_sources() -> str:
     """Names the kernel cache: Numba does not notice a change in a file other than the
     function's own.
     """
     digest = hashlib.sha256(numba.__version__.encode())
-    for content in _sources():
+    for content in _read_sources():
         digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def _sources() -> Iterator[bytes]:
+def _read_sources() -> Iterator[bytes]:
     """The files in which leaves, or named tuples that they may work on, are written;
     whether imported or not.
     """
@@ -191,7 +200,7 @@ def _sources() -> Iterator[bytes]:
                 yield content
 
 
-def user_cache() -> Path:
+def find_user_cache() -> Path:
     """The user's cache folder by the platform's custom."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -202,7 +211,7 @@ def user_cache() -> Path:
     return Path(base) / "discreet"
 
 
-def _ours(folder: Path) -> bool:
+def _is_protected(folder: Path) -> bool:
     """Whether nobody else could put kernels of theirs there."""
     status = folder.stat()
     return not hasattr(os, "getuid") or (
@@ -211,13 +220,13 @@ def _ours(folder: Path) -> bool:
 
 
 @lru_cache(maxsize=1)
-def kernel_cache() -> Path | None:
+def find_kernel_cache() -> Path | None:
     """A writable folder for compiled kernels: the user's, else a private temporary one;
     None if there is neither.
     """
-    name = f"kernels-{source_hash()}"
+    name = f"kernels-{hash_sources()}"
     user = getattr(os, "getuid", lambda: "user")()
-    for base in (user_cache, lambda: Path(tempfile.gettempdir()) / f"discreet-{user}"):
+    for base in (find_user_cache, lambda: Path(tempfile.gettempdir()) / f"discreet-{user}"):
         try:
             folder = base() / name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -225,6 +234,6 @@ def kernel_cache() -> Path | None:
                 pass
         except (OSError, RuntimeError):
             continue
-        if all(_ours(place) for place in (folder, folder.parent)):
+        if all(_is_protected(place) for place in (folder, folder.parent)):
             return folder
     return None

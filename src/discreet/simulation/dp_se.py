@@ -10,25 +10,25 @@ from discreet._types import Flags, Floats, Ints
 from discreet.instances import STEADY
 from discreet.jit import leaf
 from discreet.simulation.engine import (
-    Outcome,
-    Outcomes,
     Runner,
+    RunResult,
+    RunResults,
     make_block_runner,
-    no_trace,
-    one_by_one,
+    make_empty_trace,
+    make_single_runner,
 )
-from discreet.simulation.laws import Generator, Laws, draw_for, draw_sum
+from discreet.simulation.laws import Generator, Laws, draw_reward, draw_sum
 from discreet.strategies.dp_se import Epochs, new_epochs, settle
 from discreet.strategies.sampling import best_arm
 from discreet.strategies.strategy import Strategy
 from discreet.theory.thresholds import epoch_length
 
-BY_PERSON = True
-"""Arms may drift, see `engine.runner_of`."""
+DRAWS_PER_PARTICIPANT = True
+"""Arms may drift, see `engine.select_runner`."""
 
 
 @leaf
-def spread(samples: int, left: int, active: Flags, pulls: Ints) -> None:
+def spread_cut_epoch(samples: int, left: int, active: Flags, pulls: Ints) -> None:
     """Count the samples of an epoch cut off by the cap: round robin over the active
     arms.
     """
@@ -50,7 +50,7 @@ def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: E
 
 
 @leaf
-def draw_turns(
+def draw_drifting_epoch(
     rng: Generator, laws: Laws, epsilon: float, length: int, samples: int, state: Epochs
 ) -> None:
     """`draw_epoch` under a drift: the arms in turn, after so many samples before."""
@@ -60,7 +60,7 @@ def draw_turns(
     for _ in range(length):
         for arm in range(state.mean.size):
             if state.active[arm]:
-                state.mean[arm] += draw_for(rng, laws, arm, person)
+                state.mean[arm] += draw_reward(rng, laws, arm, person)
                 person += 1
     for arm in range(state.mean.size):
         if state.active[arm]:
@@ -69,7 +69,9 @@ def draw_turns(
 
 
 @leaf
-def note(trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs) -> None:
+def write_epoch_row(
+    trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs
+) -> None:
     """State after an epoch, as far as `trace` has rows: samples, arms left, length,
     epoch, every arm's mean.
     """
@@ -81,9 +83,9 @@ def note(trace: Floats, epoch: int, samples: int, left: int, length: int, state:
 
 
 @leaf
-def epochs_loop(
+def play_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, state: Epochs, trace: Floats
-) -> Outcome:
+) -> RunResult:
     """One run of DP-SE; `state` is begun anew.
 
     An epoch that would pass the cap is cut off there and releases nothing.
@@ -95,47 +97,47 @@ def epochs_loop(
     while left > 1:
         length = epoch_length(left, rounds + 1, epsilon, delta)
         if length > (cap - samples) // left:
-            spread(cap - samples, left, state.active, state.pulls)
+            spread_cut_epoch(cap - samples, left, state.active, state.pulls)
             samples = cap
             break
         if laws.drift.kind == STEADY:
             draw_epoch(rng, laws, epsilon, length, state)
         else:
-            draw_turns(rng, laws, epsilon, length, samples, state)
+            draw_drifting_epoch(rng, laws, epsilon, length, samples, state)
         samples += left * length
         rounds += 1
         left = settle(state, left, rounds, length, epsilon, delta)
-        note(trace, rounds, samples, left, length, state)
-    return Outcome(samples, best_arm(state.mean, state.active), left == 1, rounds)
+        write_epoch_row(trace, rounds, samples, left, length, state)
+    return RunResult(samples, best_arm(state.mean, state.active), left == 1, rounds)
 
 
 @leaf(allocates=True)
 def run_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, pulls: Ints, trace: Floats
-) -> Outcome:
+) -> RunResult:
     """One run of DP-SE; writes `pulls` and `trace`."""
     state = new_epochs(pulls.size)
-    found = epochs_loop(rng, laws, epsilon, delta, cap, state, trace)
+    result = play_epochs(rng, laws, epsilon, delta, cap, state, trace)
     for arm in range(pulls.size):
         pulls[arm] = state.pulls[arm]
-    return found
+    return result
 
 
 @leaf(allocates=True)
 def run_epochs_block(
-    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: Outcomes
+    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: RunResults
 ) -> None:
     """As many runs of DP-SE as the outcomes have rows, one after the other on one
     Generator.
     """
     arms = outcomes.pulls.shape[1]
-    state, none = new_epochs(arms), np.empty((0, 4 + arms))
+    state, empty_trace = new_epochs(arms), np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):
-        found = epochs_loop(rng, laws, epsilon, delta, cap, state, none)
-        outcomes.samples[run] = found.samples
-        outcomes.recommendation[run] = found.recommendation
-        outcomes.stopped[run] = found.stopped
-        outcomes.rounds[run] = found.rounds
+        result = play_epochs(rng, laws, epsilon, delta, cap, state, empty_trace)
+        outcomes.samples[run] = result.samples
+        outcomes.recommendation[run] = result.recommendation
+        outcomes.stopped[run] = result.stopped
+        outcomes.rounds[run] = result.rounds
         for arm in range(arms):
             outcomes.pulls[run, arm] = state.pulls[arm]
 
@@ -144,13 +146,13 @@ def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runne
     """DP-SE on these laws; its runs are so short that they go in blocks, but for a
     drift.
     """
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     epsilon, delta = float(strategy.epsilon or 0), strategy.delta
     if blocks:
-        block = compiled(run_epochs_block)
+        block = compile_kernel(run_epochs_block)
         return make_block_runner(
             lambda rng, outcomes: block(rng, laws, epsilon, delta, cap, outcomes)
         )
-    run, none = compiled(run_epochs), no_trace(laws.mean.size)
-    return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, delta, cap, pulls, none))
+    run, none = compile_kernel(run_epochs), make_empty_trace(laws.mean.size)
+    return make_single_runner(lambda rng, pulls: run(rng, laws, epsilon, delta, cap, pulls, none))

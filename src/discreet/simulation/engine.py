@@ -35,7 +35,7 @@ from discreet.validation import check_progress, check_whole
 from discreet.version import __version__
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """One run; its pulls are written beside it."""
 
     samples: int
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
     """Releases, or rounds of releases."""
 
 
-class Outcomes(NamedTuple):
+class RunResults(NamedTuple):
     """Many runs, a row each."""
 
     samples: Ints
@@ -60,9 +60,9 @@ class Outcomes(NamedTuple):
     in_flight: Ints
     """People assigned and not released at the end, where there is a calendar."""
 
-    def part(self, rows: slice | Flags) -> "Outcomes":
+    def select(self, rows: slice | Flags) -> "RunResults":
         """Some of the runs; what is written into a slice is written here."""
-        return Outcomes(
+        return RunResults(
             self.samples[rows],
             self.recommendation[rows],
             self.stopped[rows],
@@ -72,17 +72,17 @@ class Outcomes(NamedTuple):
             self.in_flight[rows],
         )
 
-    def write(self, row: int, found: Outcome) -> None:
+    def write(self, row: int, result: RunResult) -> None:
         """Note what one run came to, but for its pulls."""
-        self.samples[row] = found.samples
-        self.recommendation[row] = found.recommendation
-        self.stopped[row] = found.stopped
-        self.rounds[row] = found.rounds
+        self.samples[row] = result.samples
+        self.recommendation[row] = result.recommendation
+        self.stopped[row] = result.stopped
+        self.rounds[row] = result.rounds
 
 
-def new_outcomes(runs: int, arms: int) -> Outcomes:
+def make_run_results(runs: int, arms: int) -> RunResults:
     """Nothing simulated yet."""
-    return Outcomes(
+    return RunResults(
         np.zeros(runs, np.int64),
         np.zeros(runs, np.int64),
         np.zeros(runs, np.bool_),
@@ -93,7 +93,7 @@ def new_outcomes(runs: int, arms: int) -> Outcomes:
     )
 
 
-def no_trace(arms: int) -> Floats:
+def make_empty_trace(arms: int) -> Floats:
     """Room for no rows: most runs are not written down."""
     return np.zeros((0, 4 + arms))
 
@@ -107,7 +107,7 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
             "that releases in batches (adap-tt, adap-tt-star, dp-se, ttucb-batched)"
         )
     if strategy.part.prices_noise:
-        if calendar.delay.failures != calendar.delay.days and not yes_no(instance):
+        if calendar.delay.failures != calendar.delay.days and not has_binary_outcomes(instance):
             raise InvalidInputError(
                 "a separate delay for failures is for outcomes that are yes or no: use "
                 "Bernoulli arms, or one delay for all"
@@ -130,31 +130,31 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
         )
 
 
-def yes_no(instance: Instance) -> bool:
+def has_binary_outcomes(instance: Instance) -> bool:
     """Whether each outcome is a success or a failure."""
     return isinstance(instance, Bernoulli | Drifting)
 
 
-def add_days(strategy: Strategy, calendar: Calendar, outcomes: Outcomes) -> None:
+def add_days(strategy: Strategy, calendar: Calendar, outcomes: RunResults) -> None:
     """Write the days and the people in flight of runs with a simple calendar."""
     releases, arms = outcomes.rounds, outcomes.pulls.shape[1]
     if strategy.phased:
         releases = releases - arms + 1  # the first phases of all arms are released together
-        outcomes.in_flight[:] = beyond(grid(strategy)[1:], outcomes.pulls).sum(axis=1)
+        outcomes.in_flight[:] = count_unreleased(grid(strategy)[1:], outcomes.pulls).sum(axis=1)
     elif not strategy.part.prices_noise:
         for row in np.flatnonzero(~outcomes.stopped):
-            outcomes.in_flight[row] = cut_epoch(strategy, outcomes, int(row))
+            outcomes.in_flight[row] = count_cut_epoch(strategy, outcomes, int(row))
     outcomes.days[:] = outcomes.samples / calendar.accrual + releases * calendar.wait
 
 
-def beyond(ends: Ints, pulls: Ints) -> Ints:
+def count_unreleased(ends: Ints, pulls: Ints) -> Ints:
     """Of each arm's pulls those after the last complete phase; `ends` says where phases
     end.
     """
     return np.asarray(pulls - ends[np.searchsorted(ends, pulls, side="right") - 1])
 
 
-def cut_epoch(strategy: Strategy, outcomes: Outcomes, row: int) -> int:
+def count_cut_epoch(strategy: Strategy, outcomes: RunResults, row: int) -> int:
     """People of an epoch of DP-SE that the cap cut off: those beyond the epochs that
     were released, whose lengths follow from when arms went out.
     """
@@ -165,7 +165,7 @@ def cut_epoch(strategy: Strategy, outcomes: Outcomes, row: int) -> int:
     return int(np.maximum(pulls - whole, 0).sum())
 
 
-BLOCK = 64
+RUNS_PER_GENERATOR = 64
 """Runs that share a Generator where making one costs as much as a run, and holds back
 the other threads.
 """
@@ -174,35 +174,35 @@ the other threads.
 class Runner(NamedTuple):
     """What plays runs."""
 
-    block: int
+    runs_per_generator: int
     """Runs that share a Generator."""
-    play: Callable[[Generator, Outcomes, int], None]
+    play: Callable[[Generator, RunResults, int], None]
     """Plays a block of runs on this Generator, from this row of the outcomes on."""
 
 
-def one_by_one(run: Callable[[Generator, Ints], Outcome]) -> Runner:
+def make_single_runner(run: Callable[[Generator, Ints], RunResult]) -> Runner:
     """Every run has a Generator of its own; `run(rng, pulls)` plays one and writes its
     pulls.
     """
 
-    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+    def play(rng: Generator, outcomes: RunResults, row: int) -> None:
         outcomes.write(row, run(rng, outcomes.pulls[row]))
 
     return Runner(1, play)
 
 
-def make_block_runner(runs: Callable[[Generator, Outcomes], None]) -> Runner:
+def make_block_runner(play_runs: Callable[[Generator, RunResults], None]) -> Runner:
     """Runs share a Generator in blocks of a fixed length; `runs(rng, outcomes)` plays
     as many as there are rows, one after the other.
     """
 
-    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
-        runs(rng, outcomes.part(slice(row, row + BLOCK)))
+    def play(rng: Generator, outcomes: RunResults, row: int) -> None:
+        play_runs(rng, outcomes.select(slice(row, row + RUNS_PER_GENERATOR)))
 
-    return Runner(BLOCK, play)
+    return Runner(RUNS_PER_GENERATOR, play)
 
 
-def generator(seed: int, block: int) -> np.random.Generator:
+def make_generator(seed: int, block: int) -> np.random.Generator:
     """The Generator of a block of runs: of the seed and the block's number alone."""
     return np.random.Generator(
         np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(block,)))
@@ -211,7 +211,7 @@ def generator(seed: int, block: int) -> np.random.Generator:
 
 def play_all(
     runner: Runner,
-    outcomes: Outcomes,
+    outcomes: RunResults,
     done: Flags,
     seed: int,
     first: int,
@@ -223,7 +223,7 @@ def play_all(
 
     `done` marks the runs that are finished.
     """
-    runs, block = len(done), runner.block
+    runs, block = len(done), runner.runs_per_generator
     starts = iter(range(0, runs, block))
     lock, finished, failures = threading.Lock(), queue.SimpleQueue[int](), list[BaseException]()
 
@@ -234,7 +234,7 @@ def play_all(
                     row = next(starts, None)
                 if row is None:
                     break
-                runner.play(generator(seed, first + row // block), outcomes, row)
+                runner.play(make_generator(seed, first + row // block), outcomes, row)
                 done[row : row + block] = True
                 if progress is not None:  # otherwise nobody needs to wake up for it
                     finished.put(min(block, runs - row))
@@ -270,7 +270,7 @@ MAX_SAMPLES_SLOW = 10**7
 """Unless told otherwise: a strategy of your own takes half a minute for them. Arms that
 drift have the same cap, as their rewards are drawn one by one.
 """
-ONE_BY_ONE = (Beta, Sampled)
+SAMPLE_BY_SAMPLE_LAWS = (Beta, Sampled)
 """Arms whose rewards are drawn one by one."""
 
 
@@ -316,8 +316,8 @@ def simulate(
     """
     check_progress(progress)
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)
-    cap = check(instance, strategy, runs, seed, max_samples, first_run, calendar)
-    for reason in reasons_not_to_stop(instance, strategy):
+    cap = check_simulation(instance, strategy, runs, seed, max_samples, first_run, calendar)
+    for reason in list_reasons_not_to_stop(instance, strategy):
         warnings.warn(
             f"some runs may not stop ({reason}); they count as unstopped",
             MayNotStopWarning,
@@ -340,7 +340,7 @@ def simulate_quietly(
     calendar: Calendar | None = None,
 ) -> Results:
     """`simulate` without its warnings, for whoever gave them before."""
-    cap = check(instance, strategy, runs, seed, max_samples, first_run, calendar)
+    cap = check_simulation(instance, strategy, runs, seed, max_samples, first_run, calendar)
     return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run, calendar)
 
 
@@ -356,33 +356,33 @@ def _simulate(
     calendar: Calendar | None,
 ) -> Results:
     workers = (os.cpu_count() or 1) if threads is None else check_whole("threads", threads, least=1)
-    outcomes, done = new_outcomes(runs, instance.arms), np.zeros(runs, np.bool_)
+    outcomes, done = make_run_results(runs, instance.arms), np.zeros(runs, np.bool_)
     started = time.perf_counter()
-    runner = runner_of(instance, strategy, cap, calendar)
+    runner = select_runner(instance, strategy, cap, calendar)
     interrupted = play_all(
-        runner, outcomes, done, seed, first_run // runner.block, workers, progress
+        runner, outcomes, done, seed, first_run // runner.runs_per_generator, workers, progress
     )
-    found = outcomes.part(done)
+    finished = outcomes.select(done)
     if calendar is not None and calendar.simple:
-        add_days(strategy, calendar, found)
+        add_days(strategy, calendar, finished)
     return Results(
-        samples=found.samples,
-        recommendation=found.recommendation,
-        correct=good_arms(instance, strategy.indifference_zone)[found.recommendation],
-        stopped=found.stopped,
-        rounds=found.rounds,
-        pulls=found.pulls,
-        spec=spec(instance, strategy, cap, first_run, calendar),
+        samples=finished.samples,
+        recommendation=finished.recommendation,
+        correct=find_correct_arms(instance, strategy.indifference_zone)[finished.recommendation],
+        stopped=finished.stopped,
+        rounds=finished.rounds,
+        pulls=finished.pulls,
+        spec=describe_simulation(instance, strategy, cap, first_run, calendar),
         seed=int(seed),
         version=__version__,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
-        days=None if calendar is None else found.days,
-        in_flight=None if calendar is None else found.in_flight,
+        days=None if calendar is None else finished.days,
+        in_flight=None if calendar is None else finished.in_flight,
     )
 
 
-def spec(
+def describe_simulation(
     instance: Instance,
     strategy: Strategy,
     cap: int,
@@ -401,7 +401,7 @@ def spec(
     return {**described, "first_run": first_run} if first_run else described
 
 
-def good_arms(instance: Instance, indifference_zone: float) -> Flags:
+def find_correct_arms(instance: Instance, indifference_zone: float) -> Flags:
     """The arms a strategy may name without being wrong: the best one; with ζ > 0 all
     that are at most ζ below it.
     """
@@ -409,7 +409,7 @@ def good_arms(instance: Instance, indifference_zone: float) -> Flags:
     return np.asarray(means >= means.max() - indifference_zone * (1 + 1e-12))
 
 
-def check(
+def check_simulation(
     instance: Instance,
     strategy: Strategy,
     runs: int,
@@ -430,15 +430,17 @@ def check(
     check_whole("runs", runs, least=1, most=10**9)
     check_whole("seed", seed, least=0)
     check_whole("first_run", first_run, least=0)
-    if is_in_blocks(instance, strategy) and first_run % BLOCK:
+    if is_in_blocks(instance, strategy) and first_run % RUNS_PER_GENERATOR:
         raise InvalidInputError(
-            f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}"
+            f"first_run must be a multiple of {RUNS_PER_GENERATOR} for {strategy.name}; "
+            f"got {first_run}"
         )
     if calendar is not None:
         check_calendar(instance, strategy, calendar)
     slow = isinstance(instance, Drifting) or (calendar is not None and not calendar.simple)
     one_by_one = slow or (
-        isinstance(instance, ONE_BY_ONE) and (strategy.part.each_answer or not to_bits(strategy))
+        isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)
+        and (strategy.part.each_answer or not to_bits(strategy))
     )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
     usual = MAX_SAMPLES_SLOW if strategy.part.own or slow else most
@@ -477,10 +479,10 @@ def is_in_blocks(instance: Instance, strategy: Strategy) -> bool:
     if isinstance(instance, Drifting):
         return False
     leaps = strategy.part.leaps and not strategy.together and not strategy.by_person
-    return (leaps and not isinstance(instance, ONE_BY_ONE)) or strategy.part.short
+    return (leaps and not isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)) or strategy.part.short
 
 
-def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
+def list_reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     """Why some runs may not stop; mostly none."""
     others = sorted(instance.means)[:-1]
     reasons = []
@@ -509,27 +511,27 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     return reasons
 
 
-def runner_of(
+def select_runner(
     instance: Instance, strategy: Strategy, cap: int, calendar: Calendar | None = None
 ) -> Runner:
     """What plays the runs: the loop of the strategy's family. Compiled kernels are
     imported only here.
 
-    Arms that drift are for loops that say `BY_PERSON`; the others would draw sums of
+    Arms that drift are for loops that say `DRAWS_PER_PARTICIPANT`; the others would draw sums of
     many people as if nothing moved, so their strategies go in the steps of a live run.
     Outcomes that are late at random, or counted while others wait, have a loop too.
     """
-    from discreet.simulation.laws import laws_of
+    from discreet.simulation.laws import make_laws
 
     loop = import_module(f"discreet.simulation.{strategy.part.family}")
-    laws = laws_of(instance)
+    laws = make_laws(instance)
     if calendar is not None and not calendar.simple:
-        from discreet.simulation.betting import make_late_runner as late_runner
+        from discreet.simulation.betting import make_calendar_runner as late_runner
 
         return late_runner(strategy, laws, cap, calendar)
-    if laws.drift.kind != STEADY and not getattr(loop, "BY_PERSON", False):
-        from discreet.simulation.per_person import runner
+    if laws.drift.kind != STEADY and not getattr(loop, "DRAWS_PER_PARTICIPANT", False):
+        from discreet.simulation.per_participant import make_participant_runner
 
-        return runner(strategy, laws, cap)
+        return make_participant_runner(strategy, laws, cap)
     made: Runner = loop.make_runner(strategy, laws, cap, is_in_blocks(instance, strategy))
     return made

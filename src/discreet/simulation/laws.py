@@ -31,8 +31,8 @@ BERNOULLI, DISCRETE, BETA, SAMPLED, GAUSSIAN = 0, 1, 2, 3, 4
 
 
 class Laws(NamedTuple):
-    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete`,
-    `beta`, `sampled` or `gaussian`.
+    """Hold the arms' reward laws, all of one kind. Make them with `make_laws`, or with the
+    function of their kind.
     """
 
     kind: int
@@ -61,21 +61,21 @@ class Laws(NamedTuple):
     """Gaussian: the standard deviation of all arms."""
 
 
-def bernoulli(means: Floats) -> Laws:
+def make_bernoulli_laws(means: Floats) -> Laws:
     """Arms that pay 0 or 1."""
     mean = np.array(means, float)
     none = np.zeros((mean.size, 1))
     return Laws(BERNOULLI, mean, none, none, none, none)
 
 
-def beta(shapes: Floats) -> Laws:
+def make_beta_laws(shapes: Floats) -> Laws:
     """Beta arms, one row (a, b) each; drawn sample by sample."""
     shape = np.ascontiguousarray(shapes, float)
     none = np.zeros((len(shape), 1))
     return Laws(BETA, shape[:, 0] / shape.sum(axis=1), shape, none, none, none)
 
 
-def discrete(values: Floats, probabilities: Floats) -> Laws:
+def make_discrete_laws(values: Floats, probabilities: Floats) -> Laws:
     """Arms on finitely many values, one row each; a phase's counts are one multinomial
     made of binomials.
     """
@@ -95,36 +95,36 @@ def discrete(values: Floats, probabilities: Floats) -> Laws:
     )
 
 
-def sampled(means: Floats, pool: Floats, start: Ints) -> Laws:
+def make_sampled_laws(means: Floats, pool: Floats, start: Ints) -> Laws:
     """Arms given by data; drawn sample by sample."""
     none = np.zeros((len(means), 1))
     return Laws(SAMPLED, means, none, none, none, none, pool=np.array(pool), start=start)
 
 
-def gaussian(means: Floats, sigma: float) -> Laws:
+def make_gaussian_laws(means: Floats, sigma: float) -> Laws:
     """Arms with normal rewards; a phase's sum is normal too, one draw."""
-    return bernoulli(means)._replace(kind=GAUSSIAN, sigma=float(sigma))
+    return make_bernoulli_laws(means)._replace(kind=GAUSSIAN, sigma=float(sigma))
 
 
-def laws_of(instance: Instance) -> Laws:
+def make_laws(instance: Instance) -> Laws:
     """The instance as the loops draw from it."""
     if isinstance(instance, Bernoulli):
-        return bernoulli(np.array(instance.means))
+        return make_bernoulli_laws(np.array(instance.means))
     if isinstance(instance, Drifting):
-        return laws_of(instance.instance)._replace(drift=instance.drift)
+        return make_laws(instance.instance)._replace(drift=instance.drift)
     if isinstance(instance, Discrete):
         values = np.tile(np.array(instance.values), (instance.arms, 1))
-        return discrete(values, np.array(instance.probabilities))
+        return make_discrete_laws(values, np.array(instance.probabilities))
     if isinstance(instance, Beta):
-        return beta(np.array([instance.a, instance.b]).T)
+        return make_beta_laws(np.array([instance.a, instance.b]).T)
     if isinstance(instance, Gaussian):
-        return gaussian(np.array(instance.means), instance.sigma)
+        return make_gaussian_laws(np.array(instance.means), instance.sigma)
     if isinstance(instance, Sampled):
-        return sampled(np.array(instance.means), instance.flat, np.array(instance.starts))
+        return make_sampled_laws(np.array(instance.means), instance.flat, np.array(instance.starts))
     raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
 
 
-def responses(laws: Laws, epsilon: float) -> Laws:
+def make_response_laws(laws: Laws, epsilon: float) -> Laws:
     """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r,
     hence Bernoulli with this mean.
 
@@ -132,7 +132,7 @@ def responses(laws: Laws, epsilon: float) -> Laws:
     [0, 1]; e^-eps never overflows.
     """
     shrink = math.exp(-epsilon)
-    answers = bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
+    answers = make_bernoulli_laws((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
     slope = (1.0 - shrink) / (1.0 + shrink)
     return answers._replace(
         drift=laws.drift._replace(size=laws.drift.size * slope),
@@ -142,7 +142,7 @@ def responses(laws: Laws, epsilon: float) -> Laws:
 
 
 @leaf
-def pick(rng: Generator, laws: Laws, arm: int) -> float:
+def draw_from_pool(rng: Generator, laws: Laws, arm: int) -> float:
     """One of an arm's rewards, each as likely as the others."""
     first = laws.start[arm]
     return float(laws.pool[first + int(rng.random() * (laws.start[arm + 1] - first))])
@@ -163,7 +163,7 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
         return total
     if laws.kind == SAMPLED:
         for _ in range(count):
-            total += pick(rng, laws, arm)
+            total += draw_from_pool(rng, laws, arm)
         return total
     left = count
     for index in range(laws.values.shape[1]):
@@ -175,14 +175,14 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
 
 
 @leaf
-def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
+def draw_steady_reward(rng: Generator, laws: Laws, arm: int) -> float:
     """One reward of an arm."""
     if laws.kind == BERNOULLI:
         return 1.0 if rng.random() < laws.mean[arm] else 0.0
     if laws.kind == BETA:
         return float(rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1]))
     if laws.kind == SAMPLED:
-        return pick(rng, laws, arm)
+        return draw_from_pool(rng, laws, arm)
     if laws.kind == GAUSSIAN:
         return float(laws.mean[arm] + laws.sigma * rng.standard_normal())
     chance = rng.random()
@@ -193,7 +193,7 @@ def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
 
 
 @leaf
-def success(laws: Laws, arm: int, person: int) -> float:
+def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
     """The chance that an arm's reward, rounded at random to a bit, is 1 for this person
     (counted from 0).
     """
@@ -202,11 +202,11 @@ def success(laws: Laws, arm: int, person: int) -> float:
 
 
 @leaf
-def draw_for(rng: Generator, laws: Laws, arm: int, person: int) -> float:
-    """One reward of an arm for this person: `draw_one`, but for a drift."""
+def draw_reward(rng: Generator, laws: Laws, arm: int, person: int) -> float:
+    """One reward of an arm for this person: `draw_steady_reward`, but for a drift."""
     if laws.drift.kind == STEADY:
-        return draw_one(rng, laws, arm)
-    return 1.0 if rng.random() < success(laws, arm, person) else 0.0
+        return draw_steady_reward(rng, laws, arm)
+    return 1.0 if rng.random() < compute_success_chance(laws, arm, person) else 0.0
 
 
 @leaf
@@ -224,7 +224,7 @@ def draw_gaussian(rng: Generator, sigma: float) -> float:
 
 
 @leaf
-def draw_sent(
+def draw_sent_sums(
     rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
     """(sum, closeness), in units, of what so many people of an arm send."""
@@ -232,19 +232,21 @@ def draw_sent(
     if laws.kind > DISCRETE:
         total, near = 0, 0
         for _ in range(count):
-            units, close = send(rng, draw_one(rng, laws, arm), bump, setting)
+            units, close = draw_response(rng, draw_steady_reward(rng, laws, arm), bump, setting)
             total += units
             near += close
         return total, near
     if setting.kind == LEVELS:
-        return draw_levels(rng, laws, arm, count, bump, setting)
+        return draw_sent_levels(rng, laws, arm, count, bump, setting)
     if laws.kind == BERNOULLI:
         return rng.binomial(count, laws.mean[arm]) * setting.grid, 0
-    return draw_units(rng, laws, arm, count, bump)
+    return draw_sent_units(rng, laws, arm, count, bump)
 
 
 @leaf
-def draw_units(rng: Generator, laws: Laws, arm: int, count: int, bump: Bump) -> tuple[int, int]:
+def draw_sent_units(
+    rng: Generator, laws: Laws, arm: int, count: int, bump: Bump
+) -> tuple[int, int]:
     """The same of a discrete law: how often each value comes, and how often it is
     rounded up.
     """
@@ -264,7 +266,7 @@ def draw_units(rng: Generator, laws: Laws, arm: int, count: int, bump: Bump) -> 
 
 
 @leaf
-def draw_levels(
+def draw_sent_levels(
     rng: Generator, laws: Laws, arm: int, count: int, bump: Bump, setting: Setting
 ) -> tuple[int, int]:
     """The same where each person sends one of three levels: how often each comes."""
@@ -274,7 +276,7 @@ def draw_levels(
         for index in range(laws.values.shape[1]):
             value, chance = laws.values[arm, index], laws.cumulative[arm, index] - past
             past = laws.cumulative[arm, index]
-            middle += chance * hat(value, bump.centre)
+            middle += chance * compute_middle_chance(value, bump.centre)
             top += chance * max(0.0, (value - bump.centre) / (1 - bump.centre))
     at_middle = setting.level_error + setting.scale * min(middle, 1.0)
     at_top = setting.level_error + setting.scale * min(top, 1.0)
@@ -286,7 +288,7 @@ def draw_levels(
 
 
 @leaf
-def hat(value: float, centre: float) -> float:
+def compute_middle_chance(value: float, centre: float) -> float:
     """The chance that a value is rounded to the middle one of the levels 0, centre and
     1.
     """
@@ -294,7 +296,7 @@ def hat(value: float, centre: float) -> float:
 
 
 @leaf
-def send(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[int, int]:
+def draw_response(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[int, int]:
     """(units, closeness) of what one person sends of a reward."""
     if setting.kind != LEVELS:
         exact = reward * bump.grid
@@ -303,7 +305,7 @@ def send(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[i
             units += 1
         return units, measure_closeness(units, bump)
     level = 1
-    if rng.random() >= hat(reward, bump.centre):
+    if rng.random() >= compute_middle_chance(reward, bump.centre):
         level = 0 if reward < bump.centre else 2
     lie = rng.random()
     if lie < 2 * setting.level_error:

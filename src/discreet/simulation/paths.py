@@ -25,10 +25,15 @@ from discreet.simulation import phased as phased_loop
 from discreet.simulation import stream as stream_loop
 from discreet.simulation.betting import run_betting
 from discreet.simulation.dp_se import run_epochs
-from discreet.simulation.engine import BLOCK, Outcome, generator, no_trace
-from discreet.simulation.laws import Generator, Laws, laws_of
+from discreet.simulation.engine import (
+    RUNS_PER_GENERATOR,
+    RunResult,
+    make_empty_trace,
+    make_generator,
+)
+from discreet.simulation.laws import Generator, Laws, make_laws
 from discreet.simulation.phased import run_phased
-from discreet.simulation.stream import collected, run_stream, steps_alone
+from discreet.simulation.stream import count_single_steps, make_collected_laws, run_stream
 from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.betting.book import COUNT, SUM, find_front_runner, new_book
 from discreet.strategies.betting.inference import (
@@ -46,68 +51,80 @@ from discreet.strategies.stream import StreamRules, stream_bonus, stream_evidenc
 from discreet.strategies.units import BITS, noise_scale, to_bits
 from discreet.theory.thresholds import epoch_length
 
-Player = Callable[[Generator], Outcome]
+Player = Callable[[Generator], RunResult]
 """Plays one run."""
 
 
-def plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
+def make_plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
     """What plays runs of a strategy on these laws, with the numbers that its compiled
     loop would draw from the same Generator; None for a family that is not in
-    `FAMILIES`, and for one global episode.
+    `TRACERS`, and for one global episode.
     """
     if strategy.part.family not in PLAYERS or strategy.together:
         return None
     return PLAYERS[strategy.part.family](strategy, laws, cap)
 
 
-def _play_betting(strategy: Strategy, laws: Laws, cap: int) -> Player:
+def _make_betting_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
     rules, pulls, none = (
         make_betting_rules(strategy, arms),
         np.zeros(arms, np.int64),
-        no_trace(arms),
+        make_empty_trace(arms),
     )
     return lambda rng: run_betting(rng, laws, rules, cap, pulls, none)
 
 
-def _play_epochs(strategy: Strategy, laws: Laws, cap: int) -> Player:
+def _make_epochs_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
-    epsilon, pulls, none = float(strategy.epsilon or 0), np.zeros(arms, np.int64), no_trace(arms)
+    epsilon, pulls, none = (
+        float(strategy.epsilon or 0),
+        np.zeros(arms, np.int64),
+        make_empty_trace(arms),
+    )
     return lambda rng: run_epochs(rng, laws, epsilon, strategy.delta, cap, pulls, none)
 
 
-def _play_phased(strategy: Strategy, laws: Laws, cap: int) -> Player:
+def _make_phased_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
-    rules, pulls, none = phased_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
+    rules, pulls, none = (
+        phased_rules(strategy, arms),
+        np.zeros(arms, np.int64),
+        make_empty_trace(arms),
+    )
     epsilon = strategy.trust_model.noise(strategy.epsilon)
     return lambda rng: run_phased(rng, laws, epsilon, rules, True, cap, pulls, none)
 
 
-def _play_stream(strategy: Strategy, laws: Laws, cap: int) -> Player:
+def _make_stream_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
-    rules, pulls, none = stream_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
-    answers, noise = collected(strategy, laws), noise_scale(strategy)
-    alone = steps_alone(rules, answers, noise, cap)
+    rules, pulls, none = (
+        stream_rules(strategy, arms),
+        np.zeros(arms, np.int64),
+        make_empty_trace(arms),
+    )
+    answers, noise = make_collected_laws(strategy, laws), noise_scale(strategy)
+    alone = count_single_steps(rules, answers, noise, cap)
     return lambda rng: run_stream(rng, answers, noise, rules, alone, cap, pulls, none)
 
 
 PLAYERS = {
-    "betting": _play_betting,
-    "dp_se": _play_epochs,
-    "phased": _play_phased,
-    "stream": _play_stream,
+    "betting": _make_betting_player,
+    "dp_se": _make_epochs_player,
+    "phased": _make_phased_player,
+    "stream": _make_stream_player,
 }
 """Who can be played so; a family without an entry is simulated compiled all the
 same.
 """
 
 
-LONGEST_STREAM = stream_loop.ALONE
-SHOWN = 400
+MAX_STREAM_RELEASES = stream_loop.SAMPLES_BEFORE_LEAPS
+MAX_SHOWN_RELEASES = 400
 """Points kept of a strategy that releases every sample."""
 
 
-REWARDS = Scale()
+REWARD_SCALE = Scale()
 """Of outcomes that are rewards themselves."""
 
 
@@ -143,7 +160,7 @@ class RunPath:
     evidence_words: str
     thinned: bool
     """Every sample is a release, and rows between those shown were left out."""
-    scale: Scale = REWARDS
+    scale: Scale = REWARD_SCALE
     """In which units outcomes are, if that is known of the data; means are rewards."""
 
     @property
@@ -168,8 +185,8 @@ def run_path(
     Strategies that leap, and dp-se, share random numbers between 64 runs: of those it
     shows the first of each 64.
     """
-    cap = engine.check(instance, strategy, 1, seed, max_samples)
-    block = BLOCK if engine.is_in_blocks(instance, strategy) else 1
+    cap = engine.check_simulation(instance, strategy, 1, seed, max_samples)
+    block = RUNS_PER_GENERATOR if engine.is_in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
         raise InvalidInputError(
             f"run must be the number of a run, 0 or more; for {strategy.name} a multiple of {block}"
@@ -187,54 +204,62 @@ def run_path(
         raise InvalidInputError(
             "the path of a run cannot be drawn for one global episode: use episodes='arm'"
         )
-    if strategy.part.family not in FAMILIES:
+    if strategy.part.family not in TRACERS:
         raise InvalidInputError(
-            f"the path of a run cannot be drawn for {strategy.name}: its family is not in "
-            "`FAMILIES`"
+            f"the path of a run cannot be drawn for {strategy.name}: its family is not in `TRACERS`"
         )
-    path = FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
+    path = TRACERS[strategy.part.family](
+        instance, strategy, make_generator(seed, run // block), cap
+    )
     scale = instance.scale if isinstance(instance, Sampled) else None
     return path if scale is None else replace(path, scale=scale)
 
 
-def _phased(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+def _trace_phased(
+    instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
+) -> RunPath:
     """From the loop's trace (samples, arm, its mean and count, every arm's pulls)."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     arms, rules = instance.arms, phased_rules(strategy, instance.arms)
     trace = np.zeros((64 * arms, 4 + arms))
     epsilon, pulls = strategy.trust_model.noise(strategy.epsilon), np.zeros(arms, np.int64)
-    found = compiled(phased_loop.run_phased)(
-        rng, laws_of(instance), epsilon, rules, True, cap, pulls, trace
+    found = compile_kernel(phased_loop.run_phased)(
+        rng, make_laws(instance), epsilon, rules, True, cap, pulls, trace
     )
     trace = trace[: min(found.rounds, len(trace))]
-    shown = _fill(trace, arms, len(trace))
+    shown = _select_rows(trace, arms, len(trace))
     bonus, evidence = _judge_phased(strategy, rules, shown)
-    return _traced(instance, strategy, shown, bonus, evidence, found, thinned=False)
+    return _make_top_two_path(instance, strategy, shown, bonus, evidence, found, thinned=False)
 
 
-def _stream(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+def _trace_stream(
+    instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
+) -> RunPath:
     """From the loop's trace, thinned: every sample is a release."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     arms, rules = instance.arms, stream_rules(strategy, instance.arms)
-    trace = np.zeros((min(cap, LONGEST_STREAM), 4 + arms))
-    laws, pulls = stream_loop.collected(strategy, laws_of(instance)), np.zeros(arms, np.int64)
-    run = compiled(stream_loop.run_stream)
+    trace = np.zeros((min(cap, MAX_STREAM_RELEASES), 4 + arms))
+    laws, pulls = (
+        stream_loop.make_collected_laws(strategy, make_laws(instance)),
+        np.zeros(arms, np.int64),
+    )
+    run = compile_kernel(stream_loop.run_stream)
     noise = noise_scale(strategy)
-    alone = stream_loop.steps_alone(rules, laws, noise, cap)
+    alone = stream_loop.count_single_steps(rules, laws, noise, cap)
     found = run(rng, laws, noise, rules, alone, cap, pulls, trace)
     if found.samples > len(trace):
         raise InvalidInputError(
             f"this run took {found.samples} samples, each of them a release; paths are drawn up "
-            f"to {LONGEST_STREAM}"
+            f"to {MAX_STREAM_RELEASES}"
         )
-    shown = _fill(trace[: found.samples], arms, SHOWN)
+    shown = _select_rows(trace[: found.samples], arms, MAX_SHOWN_RELEASES)
     bonus, evidence = _judge_stream(rules, shown)
-    return _traced(instance, strategy, shown, bonus, evidence, found, thinned=True)
+    return _make_top_two_path(instance, strategy, shown, bonus, evidence, found, thinned=True)
 
 
-class _Rows(NamedTuple):
+class _TraceRows(NamedTuple):
     """Every arm's last released mean and count at each row kept."""
 
     samples: Floats
@@ -243,22 +268,22 @@ class _Rows(NamedTuple):
     released: Flags
 
 
-def _traced(
+def _make_top_two_path(
     instance: Instance,
     strategy: Strategy,
-    shown: _Rows,
+    shown: _TraceRows,
     bonus: Floats,
     evidence: Floats,
-    found: Outcome,
+    found: RunResult,
     thinned: bool,
 ) -> RunPath:
     """Top Two and its kin, on the scale of rewards."""
     scale = strategy.trust_model.shrink(strategy.epsilon) if to_bits(strategy) else 1.0
     means = 0.5 + (shown.means - 0.5) / scale
-    low, high = _possible(instance, means - bonus / scale, means + bonus / scale)
+    low, high = _clip_interval(instance, means - bonus / scale, means + bonus / scale)
     return RunPath(
         strategy=strategy.name,
-        threshold=_threshold_name(strategy),
+        threshold=_name_threshold(strategy),
         names=instance.names,
         samples=shown.samples,
         means=means,
@@ -274,12 +299,12 @@ def _traced(
     )
 
 
-def _possible(instance: Instance, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _clip_interval(instance: Instance, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Intervals within what means can be: rewards from 0 to 1, if they are bounded."""
     return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if instance.bounded else (low, high)
 
 
-def _fill(trace: Floats, arms: int, most: int) -> _Rows:
+def _select_rows(trace: Floats, arms: int, most: int) -> _TraceRows:
     """The rows from the K-th on; if they are too many, some evenly spread in log
     time.
     """
@@ -294,10 +319,12 @@ def _fill(trace: Floats, arms: int, most: int) -> _Rows:
     spread = np.unique(np.geomspace(arms, length, most).astype(np.int64)) - 1
     shown = spread if length > most else np.arange(min(arms, length) - 1, length)
     released[arms - 1] = True
-    return _Rows(trace[shown, 0], means[shown], counts[shown], released[shown])
+    return _TraceRows(trace[shown, 0], means[shown], counts[shown], released[shown])
 
 
-def _judge_phased(strategy: Strategy, rules: PhasedRules, shown: _Rows) -> tuple[Floats, Floats]:
+def _judge_phased(
+    strategy: Strategy, rules: PhasedRules, shown: _TraceRows
+) -> tuple[Floats, Floats]:
     """(bonus, evidence) of every arm at every row."""
     means, counts = shown.means, shown.counts
     evidence = np.full(means.shape, math.nan)
@@ -311,7 +338,7 @@ def _judge_phased(strategy: Strategy, rules: PhasedRules, shown: _Rows) -> tuple
     return bonus, evidence
 
 
-def _judge_stream(rules: StreamRules, shown: _Rows) -> tuple[Floats, Floats]:
+def _judge_stream(rules: StreamRules, shown: _TraceRows) -> tuple[Floats, Floats]:
     """(bonus, evidence) of every arm at every row."""
     bonus, evidence = np.zeros(shown.means.shape), np.full(shown.means.shape, math.nan)
     for row, (mean, count) in enumerate(zip(shown.means, shown.counts, strict=True)):
@@ -324,10 +351,12 @@ def _judge_stream(rules: StreamRules, shown: _Rows) -> tuple[Floats, Floats]:
     return bonus, evidence
 
 
-def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+def _trace_epochs(
+    instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
+) -> RunPath:
     """DP-SE, epoch by epoch with the functions that its loop calls."""
-    arms, epsilon, laws = instance.arms, float(strategy.epsilon or 0), laws_of(instance)
-    state, rows = new_epochs(arms), list[_Row]()
+    arms, epsilon, laws = instance.arms, float(strategy.epsilon or 0), make_laws(instance)
+    state, rows = new_epochs(arms), list[_RoundRow]()
     samples, left = 0, arms
     while left > 1:
         epoch = len(rows) + 1
@@ -341,24 +370,26 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
         best = best_arm(state.mean, state.active)
         share = np.where(played, epochs_evidence(state, best), 1.0)
         radius = np.where(played, state.radius, math.nan)
-        ends = _possible(instance, state.mean - radius, state.mean + radius)
-        rows.append(_Row(samples, state.mean.copy(), *ends, share, played))
+        ends = _clip_interval(instance, state.mean - radius, state.mean + radius)
+        rows.append(_RoundRow(samples, state.mean.copy(), *ends, share, played))
     words = (
         "vertical lines: the mean, plus or minus the radius",
         "gap to the best arm as a share of twice the radius",
     )
-    return _by_rounds(
+    return _make_round_path(
         instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words
     )
 
 
-def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+def _trace_betting(
+    instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
+) -> RunPath:
     """bet-se, round by round with the functions that its loop calls."""
-    arms, laws = instance.arms, laws_of(instance)
+    arms, laws = instance.arms, make_laws(instance)
     bets, setting = make_betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
     beside = None if setting.kind == BITS else new_closeness_totals(arms, bets)
-    ends, rows = np.full((2, arms), math.nan), list[_Row]()
+    ends, rows = np.full((2, arms), math.nan), list[_RoundRow]()
     now = announce_first(setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         played = book.active & (not now.difference)
@@ -381,19 +412,19 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
             else int(np.argmax(np.where(book.eliminated, -math.inf, book.mean)))
         )
         share[leader] = math.nan
-        rows.append(_Row(now.samples, released, ends[0].copy(), ends[1].copy(), share, played))
+        rows.append(_RoundRow(now.samples, released, ends[0].copy(), ends[1].copy(), share, played))
     stopped = now.winner >= 0
     words = (
         f"vertical lines: {100 * (1 - strategy.delta):.6g} % confidence intervals, for all looks "
         "together",
         "evidence against each arm: log of what bets won, divided by log(1/δ); at 1 it is out",
     )
-    return _by_rounds(
+    return _make_round_path(
         instance, strategy, rows, stopped, now.winner if stopped else find_front_runner(book), words
     )
 
 
-class _Row(NamedTuple):
+class _RoundRow(NamedTuple):
     """What a round of releases showed, by arm."""
 
     samples: int
@@ -404,10 +435,10 @@ class _Row(NamedTuple):
     released: Flags
 
 
-def _by_rounds(
+def _make_round_path(
     instance: Instance,
     strategy: Strategy,
-    rows: list[_Row],
+    rows: list[_RoundRow],
     stopped: bool,
     named: int,
     words: tuple[str, str],
@@ -417,7 +448,7 @@ def _by_rounds(
     arms = instance.arms
     return RunPath(
         strategy=strategy.name,
-        threshold=_threshold_name(strategy),
+        threshold=_name_threshold(strategy),
         names=instance.names,
         samples=np.array([row.samples for row in rows], np.float64),
         means=np.array([row.means for row in rows]).reshape(-1, arms),
@@ -433,11 +464,16 @@ def _by_rounds(
     )
 
 
-FAMILIES = {"phased": _phased, "stream": _stream, "dp_se": _epochs, "betting": _betting}
+TRACERS = {
+    "phased": _trace_phased,
+    "stream": _trace_stream,
+    "dp_se": _trace_epochs,
+    "betting": _trace_betting,
+}
 """Whose runs can be drawn; a family without an entry is simulated and run live all the
 same.
 """
 
 
-def _threshold_name(strategy: Strategy) -> str:
+def _name_threshold(strategy: Strategy) -> str:
     return strategy.threshold if isinstance(strategy.threshold, str) else strategy.threshold.name

@@ -15,15 +15,15 @@ from discreet._types import Floats, Ints
 from discreet.instances import STEADY
 from discreet.jit import leaf
 from discreet.simulation.engine import (
-    Outcome,
-    Outcomes,
     Runner,
+    RunResult,
+    RunResults,
     make_block_runner,
-    no_trace,
-    one_by_one,
+    make_empty_trace,
+    make_single_runner,
 )
-from discreet.simulation.laws import Generator, Laws, draw_for, draw_sum
-from discreet.simulation.per_person import runner as people_runner
+from discreet.simulation.laws import Generator, Laws, draw_reward, draw_sum
+from discreet.simulation.per_participant import make_participant_runner as people_runner
 from discreet.strategies.phased.decide import (
     State,
     WholeRules,
@@ -43,8 +43,8 @@ from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BY_PERSON = True
-"""Arms may drift, see `engine.runner_of`."""
+DRAWS_PER_PARTICIPANT = True
+"""Arms may drift, see `engine.select_runner`."""
 
 
 class Compile(Protocol):
@@ -82,7 +82,7 @@ def release_sum(
 
 
 @leaf
-def record(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
+def write_trace_row(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
     """State at a release, as far as `trace` has rows: samples, arm, its mean and count,
     every arm's pulls.
     """
@@ -96,7 +96,7 @@ def record(trace: Floats, row: int, samples: int, arm: int, state: State) -> Non
 
 
 @leaf
-def phased_loop(
+def play_phased(
     rng: Generator,
     laws: Laws,
     epsilon: float,
@@ -105,14 +105,14 @@ def phased_loop(
     cap: int,
     state: State,
     trace: Floats,
-) -> Outcome:
+) -> RunResult:
     """One run with one episode per arm, on a new state."""
     arms = state.mean.size
     samples, rounds = arms, arms
     for first in range(arms):
         release_arm(rng, laws, epsilon, rules, state, first)
         set_due(state, rules, first)
-        record(trace, first, samples, first, state)
+        write_trace_row(trace, first, samples, first, state)
     while True:
         best, stopped = decide(state, rules)
         if stopped or samples >= cap:
@@ -122,9 +122,9 @@ def phased_loop(
             break
         release_arm(rng, laws, epsilon, rules, state, arm)
         set_due(state, rules, arm)
-        record(trace, rounds, samples, arm, state)
+        write_trace_row(trace, rounds, samples, arm, state)
         rounds += 1
-    return Outcome(samples, best, stopped, rounds)
+    return RunResult(samples, best, stopped, rounds)
 
 
 @leaf(allocates=True)
@@ -137,39 +137,39 @@ def run_phased(
     cap: int,
     pulls: Ints,
     trace: Floats,
-) -> Outcome:
+) -> RunResult:
     """One run with one episode per arm; writes `pulls` and `trace`."""
     state = new_state(pulls.size)
-    found = phased_loop(rng, laws, epsilon, rules, leaping, cap, state, trace)
+    result = play_phased(rng, laws, epsilon, rules, leaping, cap, state, trace)
     for arm in range(pulls.size):
         pulls[arm] = state.board.pulls[arm]
-    return found
+    return result
 
 
 @leaf(allocates=True)
 def run_phased_block(
-    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: Outcomes
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: RunResults
 ) -> None:
     """As many leaping runs as the outcomes have rows, one after the other on one
     Generator.
     """
     arms = outcomes.pulls.shape[1]
-    none = np.empty((0, 4 + arms))
+    empty_trace = np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):
         state = new_state(arms)
-        found = phased_loop(rng, laws, epsilon, rules, True, cap, state, none)
-        outcomes.samples[run] = found.samples
-        outcomes.recommendation[run] = found.recommendation
-        outcomes.stopped[run] = found.stopped
-        outcomes.rounds[run] = found.rounds
+        result = play_phased(rng, laws, epsilon, rules, True, cap, state, empty_trace)
+        outcomes.samples[run] = result.samples
+        outcomes.recommendation[run] = result.recommendation
+        outcomes.stopped[run] = result.stopped
+        outcomes.rounds[run] = result.rounds
         for arm in range(arms):
             outcomes.pulls[run, arm] = state.board.pulls[arm]
 
 
 @leaf(allocates=True)
-def run_by_person(
+def run_phased_drifting(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, pulls: Ints
-) -> Outcome:
+) -> RunResult:
     """One run under a drift, with one episode per arm: rewards are drawn as people
     come, and held back until their phase ends.
     """
@@ -177,7 +177,7 @@ def run_by_person(
     state, held = new_state(arms), np.zeros(arms)
     samples, rounds = arms, arms
     for arm in range(arms):
-        held[arm], pulls[arm] = draw_for(rng, laws, arm, arm), 1
+        held[arm], pulls[arm] = draw_reward(rng, laws, arm, arm), 1
     for arm in range(arms):
         release_sum(rng, epsilon, rules, state, arm, held[arm])
         set_due(state, rules, arm)
@@ -189,7 +189,7 @@ def run_by_person(
             ended, samples = advance(state, rules, False, samples, samples + 1)
             for arm in range(arms):
                 if state.board.pulls[arm] > pulls[arm]:
-                    held[arm] += draw_for(rng, laws, arm, samples - 1)
+                    held[arm] += draw_reward(rng, laws, arm, samples - 1)
                     pulls[arm] += 1
         if ended < 0:
             break
@@ -197,7 +197,7 @@ def run_by_person(
         set_due(state, rules, ended)
         held[ended] = 0.0
         rounds += 1
-    return Outcome(samples, best, stopped, rounds)
+    return RunResult(samples, best, stopped, rounds)
 
 
 @leaf
@@ -210,7 +210,7 @@ def release_all(
     begin_phase(state)
 
 
-def run_whole(
+def run_global_episode(
     rng: Generator,
     laws: Laws,
     epsilon: float,
@@ -220,19 +220,23 @@ def run_whole(
     pulls: Ints,
     trace: Floats,
     compiled: Compile,
-) -> Outcome:
+) -> RunResult:
     """One run with one global episode: Python at the ends of phases, and what lies in
     between compiled.
     """
     arms = pulls.size
-    release, note, go_on = compiled(release_all), compiled(record), compiled(advance_whole)
+    release, write_row, go_on = (
+        compiled(release_all),
+        compiled(write_trace_row),
+        compiled(advance_whole),
+    )
     state = compiled(new_state)(arms)
     samples, rounds, arm = arms, 0, arms - 1
     best, stopped = -1, False
     while True:
         if arm >= 0:
             release(rng, laws, epsilon, whole.rules, state)
-            note(trace, rounds, samples, arm, state)
+            write_row(trace, rounds, samples, arm, state)
             rounds += 1
             fill_bonus(state, whole)
             best, stopped = decide_whole(state, whole)
@@ -240,33 +244,35 @@ def run_whole(
             break
         arm, samples = go_on(state, whole.rules, leaping, samples, cap, whole.yields)
     pulls[:] = state.board.pulls
-    return Outcome(samples, best, stopped, rounds)
+    return RunResult(samples, best, stopped, rounds)
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     """A phased strategy on these laws."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
     rules = phased_rules(strategy, arms)
     epsilon = strategy.trust_model.noise(strategy.epsilon)
     if blocks:
-        block = compiled(run_phased_block)
+        block = compile_kernel(run_phased_block)
         return make_block_runner(
             lambda rng, outcomes: block(rng, laws, epsilon, rules, cap, outcomes)
         )
     if laws.drift.kind != STEADY:
         if strategy.together:
             return people_runner(strategy, laws, cap)
-        walk = compiled(run_by_person)
-        return one_by_one(lambda rng, pulls: walk(rng, laws, epsilon, rules, cap, pulls))
-    none = no_trace(arms)
+        walk = compile_kernel(run_phased_drifting)
+        return make_single_runner(lambda rng, pulls: walk(rng, laws, epsilon, rules, cap, pulls))
+    none = make_empty_trace(arms)
     if strategy.together:
         whole = whole_rules(strategy, arms, rules)
-        return one_by_one(
-            lambda rng, pulls: run_whole(
-                rng, laws, epsilon, whole, True, cap, pulls, none, compiled
+        return make_single_runner(
+            lambda rng, pulls: run_global_episode(
+                rng, laws, epsilon, whole, True, cap, pulls, none, compile_kernel
             )
         )
-    run = compiled(run_phased)
-    return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, rules, True, cap, pulls, none))
+    run = compile_kernel(run_phased)
+    return make_single_runner(
+        lambda rng, pulls: run(rng, laws, epsilon, rules, True, cap, pulls, none)
+    )

@@ -2,8 +2,8 @@
 without changing a result.
 
 Drawn from a run's Generator: one reward (then one noise) a sample, the first K for arms
-0 ... K-1. Where answers are bits, a run that has not stopped after `ALONE` samples goes
-on in leaps (`stream_leap`, which says what they draw).
+0 ... K-1. If answers are bits, a run that has not stopped after `SAMPLES_BEFORE_LEAPS`
+samples goes on in leaps (`take_leap`).
 """
 
 import math
@@ -14,8 +14,8 @@ import numpy as np
 from discreet._types import Floats, Ints
 from discreet.instances import STEADY
 from discreet.jit import leaf
-from discreet.simulation.engine import Outcome, Runner, no_trace, one_by_one
-from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_for, responses
+from discreet.simulation.engine import Runner, RunResult, make_empty_trace, make_single_runner
+from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_reward, make_response_laws
 from discreet.strategies.sampling import (
     ELIMINATION,
     FILTER,
@@ -49,15 +49,15 @@ from discreet.theory.divergences import GAUSSIAN, KL, numerator
 
 
 @leaf
-def most_reach(steps: int, end: int, height: int) -> float:
-    """An upper bound on `reach` that is quick: its proof is in docs/leap.md."""
+def bound_reach_chance(steps: int, end: int, height: int) -> float:
+    """An upper bound on `compute_reach_chance` that is quick: its proof is in docs/leap.md."""
     if end >= height:
         return 1.0
     return math.exp(-2.0 * height * (height - end) / (steps + 2.0))
 
 
 @leaf
-def reach(steps: int, end: int, height: int) -> float:
+def compute_reach_chance(steps: int, end: int, height: int) -> float:
     """The chance that a walk of so many steps from 0 to `end`, all orders alike, has
     been at `height` >= 0.
 
@@ -84,17 +84,17 @@ def draw_step(rng: Generator, left: int, ups: int) -> int:
     return 1 if rng.random() * left < ups else 0
 
 
-LEAST = 32
+MIN_LEAP_ROUNDS = 32
 """Rounds below which it is quicker to step."""
-MOST = 2**20
-"""Rounds of a leap: few enough for `reach` to have eight right digits."""
-STEPS = 32
+MAX_LEAP_ROUNDS = 2**20
+"""Rounds of a leap: few enough for `compute_reach_chance` to have eight right digits."""
+SAMPLES_BETWEEN_LEAPS = 32
 """Samples taken one by one where no leap is certain."""
-WIDTH = 0.4
+BAND_WIDTH_FACTOR = 0.4
 """Of a band: so many log(steps) times the root of the steps to each side. Wider ones
 are left less often, and are certain for fewer rounds.
 """
-NOBODY, ANYBODY = -1, 4
+NO_SIDE, ANY_SIDE = -1, 4
 """In place of a side: no walk leaves its band; whichever does."""
 
 
@@ -108,20 +108,20 @@ class Band(NamedTuple):
     down: int
 
 
-class Plan(NamedTuple):
+class Leap(NamedTuple):
     """A leap: so many rounds of a leader and its challenger."""
 
     rounds: int
     leader: int
     rival: int
-    own: Band
-    other: Band
+    leader_band: Band
+    rival_band: Band
 
 
 @leaf
 def make_band(mean: float, steps: int) -> Band:
     """A band with room for how far an arm's answers stray, and for where they drift."""
-    room = int(WIDTH * math.log(steps + 1.0) * math.sqrt(steps)) + 2
+    room = int(BAND_WIDTH_FACTOR * math.log(steps + 1.0) * math.sqrt(steps)) + 2
     drift = math.ceil(steps * (2.0 * mean - 1.0))
     return Band(steps, room + max(drift, 0), room - min(drift, 0))
 
@@ -141,7 +141,7 @@ def bound_arm(bounds: Bounds, stream: Stream, arm: int, band: Band) -> None:
 @leaf
 def plan_leap(
     rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: Bounds
-) -> Plan:
+) -> Leap:
     """The longest leap that is certain of those that are tried, `rounds` first; one of
     no rounds if there is none.
     """
@@ -153,44 +153,46 @@ def plan_leap(
         bounds.low[arm] = stream.mean[arm]
         bounds.high[arm] = stream.mean[arm]
         bounds.pulls[arm] = stream.pulls[arm]
-    while rounds >= LEAST:
+    while rounds >= MIN_LEAP_ROUNDS:
         turns = tracked(rules.beta, led + rounds) - led_pulls
         own = make_band(stream.mean[leader], turns)
         other = make_band(stream.mean[rival], rounds - turns)
         bound_arm(bounds, stream, leader, own)
         bound_arm(bounds, stream, rival, other)
         if nothing_changes(leader, rival, samples, rounds, stream, rules, bounds):
-            return Plan(rounds, leader, rival, own, other)
+            return Leap(rounds, leader, rival, own, other)
         rounds //= 2
     nowhere = Band(0, 0, 0)
-    return Plan(0, leader, rival, nowhere, nowhere)
+    return Leap(0, leader, rival, nowhere, nowhere)
 
 
 @leaf
-def side_left(chance: float, own: Band, end: int, other: Band, other_end: int) -> int:
+def draw_side(chance: float, own: Band, end: int, other: Band, other_end: int) -> int:
     """Which of the four levels a walk is told to reach, `chance` being uniform: each
     with the chance that it does, given the ends; NOBODY with what is left of 1; ANYBODY
     if nothing is.
     """
-    most = most_reach(own.steps, end, own.up) + most_reach(own.steps, -end, own.down)
-    most += most_reach(other.steps, other_end, other.up)
-    most += most_reach(other.steps, -other_end, other.down)
+    most = bound_reach_chance(own.steps, end, own.up) + bound_reach_chance(
+        own.steps, -end, own.down
+    )
+    most += bound_reach_chance(other.steps, other_end, other.up)
+    most += bound_reach_chance(other.steps, -other_end, other.down)
     if chance >= most:
-        return NOBODY
-    up = reach(own.steps, end, own.up)
-    down = up + reach(own.steps, -end, own.down)
-    other_up = down + reach(other.steps, other_end, other.up)
-    other_down = other_up + reach(other.steps, -other_end, other.down)
+        return NO_SIDE
+    up = compute_reach_chance(own.steps, end, own.up)
+    down = up + compute_reach_chance(own.steps, -end, own.down)
+    other_up = down + compute_reach_chance(other.steps, other_end, other.up)
+    other_down = other_up + compute_reach_chance(other.steps, -other_end, other.down)
     if other_down >= 1.0:
-        return ANYBODY
+        return ANY_SIDE
     for side, level in enumerate((up, down, other_up, other_down)):
         if chance < level:
             return side
-    return NOBODY
+    return NO_SIDE
 
 
 @leaf
-def mirrored(band: Band, ones: int, up: bool, down: bool) -> int:
+def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
     """Steps up of a walk that is told to reach a level: it goes to where its end is
     mirrored.
     """
@@ -201,7 +203,7 @@ def mirrored(band: Band, ones: int, up: bool, down: bool) -> int:
 
 
 @leaf
-def end_steps(stream: Stream, arm: int, steps: int, ones: int) -> None:
+def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
     """Take in so many answers of an arm."""
     stream.sums[arm] += ones
     stream.pulls[arm] += steps
@@ -210,17 +212,17 @@ def end_steps(stream: Stream, arm: int, steps: int, ones: int) -> None:
 
 
 @leaf
-def walk_out(
-    rng: Generator, plan: Plan, side: int, ups: int, other_ups: int, stream: Stream, beta: float
+def walk_to_edge(
+    rng: Generator, plan: Leap, side: int, ups: int, other_ups: int, stream: Stream, beta: float
 ) -> int:
     """Draw the answers of a leap one by one until a walk is at a level: the rounds
     until then, taken in; 0 if it is not the level that was told (then the walks stay in
     their bands, see the proof).
     """
-    leader, own, other = plan.leader, plan.own, plan.other
+    leader, own, other = plan.leader, plan.leader_band, plan.rival_band
     led, led_pulls = stream.led[leader], stream.led_pulls[leader]
-    steps, ones, other_steps, other_ones, found = 0, 0, 0, 0, NOBODY
-    while found == NOBODY and steps + other_steps < plan.rounds:
+    steps, ones, other_steps, other_ones, found = 0, 0, 0, 0, NO_SIDE
+    while found == NO_SIDE and steps + other_steps < plan.rounds:
         if tracks_leader(led, led_pulls, beta):
             ones += draw_step(rng, own.steps - steps, ups - ones)
             steps += 1
@@ -239,16 +241,16 @@ def walk_out(
             elif at == -other.down:
                 found = 3
         led += 1
-    if side not in (ANYBODY, found):
+    if side not in (ANY_SIDE, found):
         return 0
-    end_steps(stream, leader, steps, ones)
-    end_steps(stream, plan.rival, other_steps, other_ones)
+    add_answers(stream, leader, steps, ones)
+    add_answers(stream, plan.rival, other_steps, other_ones)
     stream.led[leader], stream.led_pulls[leader] = led, led_pulls
     return steps + other_steps
 
 
 @leaf
-def leap(
+def take_leap(
     rng: Generator,
     laws: Laws,
     rules: StreamRules,
@@ -262,33 +264,33 @@ def leap(
     """
     plan = plan_leap(rounds, samples, stream, rules, bounds)
     if plan.rounds == 0:
-        return 0, LEAST
-    own, other, leader = plan.own, plan.other, plan.leader
+        return 0, MIN_LEAP_ROUNDS
+    own, other, leader = plan.leader_band, plan.rival_band, plan.leader
     ones = rng.binomial(own.steps, laws.mean[leader])
     other_ones = rng.binomial(other.steps, laws.mean[plan.rival])
     end, other_end = 2 * ones - own.steps, 2 * other_ones - other.steps
-    side = side_left(rng.random(), own, end, other, other_end)
-    if side != NOBODY:
-        ups = mirrored(own, ones, side == 0, side == 1)
-        other_ups = mirrored(other, other_ones, side == 2, side == 3)
-        taken = walk_out(rng, plan, side, ups, other_ups, stream, rules.beta)
+    side = draw_side(rng.random(), own, end, other, other_end)
+    if side != NO_SIDE:
+        ups = mirror_end(own, ones, side == 0, side == 1)
+        other_ups = mirror_end(other, other_ones, side == 2, side == 3)
+        taken = walk_to_edge(rng, plan, side, ups, other_ups, stream, rules.beta)
         if taken > 0:
-            return taken, max(plan.rounds // 2, LEAST)
-    end_steps(stream, leader, own.steps, ones)
-    end_steps(stream, plan.rival, other.steps, other_ones)
+            return taken, max(plan.rounds // 2, MIN_LEAP_ROUNDS)
+    add_answers(stream, leader, own.steps, ones)
+    add_answers(stream, plan.rival, other.steps, other_ones)
     stream.led[leader] += plan.rounds
     stream.led_pulls[leader] += own.steps
-    return plan.rounds, min(2 * plan.rounds, MOST)
+    return plan.rounds, min(2 * plan.rounds, MAX_LEAP_ROUNDS)
 
 
-BY_PERSON = True
-"""Arms may drift, see `engine.runner_of`."""
-ALONE = 2_000_000
+DRAWS_PER_PARTICIPANT = True
+"""Arms may drift, see `engine.select_runner`."""
+SAMPLES_BEFORE_LEAPS = 2_000_000
 """Samples of a run that are always taken one by one."""
 
 
 @leaf
-def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
+def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
     """State after a sample, as far as `trace` has rows; columns as in
     `phased.record`.
     """
@@ -302,16 +304,16 @@ def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None
 
 
 @leaf
-def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
+def draw_noised_reward(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
     """One person's reward and its noise."""
-    reward = draw_for(rng, laws, arm, person)
+    reward = draw_reward(rng, laws, arm, person)
     if noise > 0.0:
         reward += noise * rng.standard_normal()
     return reward
 
 
 @leaf
-def stream_loop(  # noqa: PLR0912, PLR0915
+def play_stream(  # noqa: PLR0912, PLR0915
     rng: Generator,
     laws: Laws,
     noise: float,
@@ -319,7 +321,7 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     cap: int,
     stream: Stream,
     trace: Floats,
-) -> Outcome:
+) -> RunResult:
     """A run that releases every sample, from where `stream` is until it stops or has
     `cap` samples; writes `stream` and `trace`.
 
@@ -393,14 +395,14 @@ def stream_loop(  # noqa: PLR0912, PLR0915
         sums[arm] += (
             1.0 * (rng.random() < law_mean[arm])
             if plain
-            else draw_noised(rng, laws, noise, arm, samples)
+            else draw_noised_reward(rng, laws, noise, arm, samples)
         )
         count[arm] += 1
         inverse[arm] = 1.0 / count[arm]
         mean[arm] = sums[arm] / count[arm]
         samples += 1
         if samples <= rows:
-            record_stream(trace, samples, arm, stream)
+            write_stream_row(trace, samples, arm, stream)
         if top_two and samples > arms:
             if tabled:
                 bonus[arm] = bonus_table[count_cell(count[arm])]
@@ -415,7 +417,7 @@ def stream_loop(  # noqa: PLR0912, PLR0915
             arm = best_arm(mean, active)
             bar = bar if arm == best else 0.0
             best, second = arm, second_mean(arm, mean, active)
-    return Outcome(samples, best, stopped, samples)
+    return RunResult(samples, best, stopped, samples)
 
 
 @leaf
@@ -429,19 +431,19 @@ def step_and_leap(
     stream: Stream,
     bounds: Bounds,
     trace: Floats,
-) -> Outcome:
-    """`stream_loop`, which after `alone` samples only goes where no leap is certain."""
-    until, rounds = min(alone, cap), STEPS
+) -> RunResult:
+    """`play_stream`, which after `alone` samples only goes where no leap is certain."""
+    until, rounds = min(alone, cap), SAMPLES_BETWEEN_LEAPS
     while True:
-        found = stream_loop(rng, laws, noise, rules, until, stream, trace)
+        found = play_stream(rng, laws, noise, rules, until, stream, trace)
         samples, taken = found.samples, 1
         if found.stopped or samples == cap:
             return found
         while taken > 0 and samples < cap:
             most = min(rounds, cap - samples)
-            taken, rounds = leap(rng, laws, rules, most, samples, stream, bounds)
+            taken, rounds = take_leap(rng, laws, rules, most, samples, stream, bounds)
             samples += taken
-        until = min(samples + STEPS, cap)
+        until = min(samples + SAMPLES_BETWEEN_LEAPS, cap)
 
 
 @leaf(allocates=True)
@@ -454,7 +456,7 @@ def run_stream(
     cap: int,
     pulls: Ints,
     trace: Floats,
-) -> Outcome:
+) -> RunResult:
     """One run that releases every sample and leaps after `alone` of them; writes
     `pulls` and `trace`.
     """
@@ -465,28 +467,34 @@ def run_stream(
     return found
 
 
-def collected(strategy: Strategy, laws: Laws) -> Laws:
+def make_collected_laws(strategy: Strategy, laws: Laws) -> Laws:
     """The laws of what is collected: of randomised responses, or of the rewards
     themselves.
     """
-    return responses(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
+    return make_response_laws(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
 
 
-def steps_alone(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
+def count_single_steps(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
     """After how many samples a run leaps: never if answers are not bits of a steady
     chance, or if no leap is certain.
     """
     bits = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
-    return min(ALONE, cap) if bits and can_be_certain(rules) else cap
+    return min(SAMPLES_BEFORE_LEAPS, cap) if bits and can_be_certain(rules) else cap
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     """A strategy that learns from every sample, on these laws."""
-    from discreet.simulation.compile import compiled
+    from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
     rules = stream_rules(strategy, arms)
     noise = noise_scale(strategy)
-    run, answers, none = compiled(run_stream), collected(strategy, laws), no_trace(arms)
-    alone = steps_alone(rules, answers, noise, cap)
-    return one_by_one(lambda rng, pulls: run(rng, answers, noise, rules, alone, cap, pulls, none))
+    run, answers, none = (
+        compile_kernel(run_stream),
+        make_collected_laws(strategy, laws),
+        make_empty_trace(arms),
+    )
+    alone = count_single_steps(rules, answers, noise, cap)
+    return make_single_runner(
+        lambda rng, pulls: run(rng, answers, noise, rules, alone, cap, pulls, none)
+    )

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from discreet._types import Ints
 from discreet.errors import InvalidInputError
-from discreet.simulation.engine import Outcome, Runner, one_by_one
-from discreet.simulation.laws import Generator, Laws, draw_for
+from discreet.simulation.engine import Runner, RunResult, make_single_runner
+from discreet.simulation.laws import Generator, Laws, draw_reward
 from discreet.strategies import estimators
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
@@ -26,11 +26,11 @@ from discreet.trust import check_trust
 from discreet.validation import quoted
 from discreet.wording import NO_GUARANTEE
 
-FOREIGN = ("builtins", "abc", "typing")
+FOREIGN_MODULES = ("builtins", "abc", "typing")
 """Modules whose classes are no part of anybody's strategy."""
 
 
-class Rule(Protocol):
+class UserRun(Protocol):
     """One run of a strategy of your own. `rounds`, where it has that, counts its
     releases; else every sample is one.
     """
@@ -50,28 +50,28 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
-class OwnStrategy(Strategy):
-    """Your class as a strategy: `OwnStrategy("uniform", Uniform, delta=0.05)`.
+class UserStrategy(Strategy):
+    """Your class as a strategy: `UserStrategy("uniform", Uniform, delta=0.05)`.
 
     For each run, `make(arms=…, delta=…, rng=…)` makes an object with `ask`, `tell` and
-    `recommendation` (see `Rule`). It is also given `epsilon` if there is one, `indifference_zone`
-    if it is not 0, and your further options. `rng` is the run's numpy Generator, from which rewards
-    are drawn too: draw all your random numbers from it, so that a seed gives the same numbers
-    again.
+    `recommendation` (see `UserRun`). It is also given `epsilon` if there is one,
+    `indifference_zone` if it is not 0, and your further options. `rng` is the run's
+    numpy Generator, from which rewards are drawn too: draw all your random numbers from
+    it, so that a seed gives the same numbers again.
 
     `trust` and `epsilon` are what you claim (global: a trusted collector, local:
     nobody). discreet neither adds the noise nor checks it: the class itself adds it to
     what it is told.
     """
 
-    make: Callable[..., Rule]
+    make: Callable[..., UserRun]
     options: tuple[tuple[str, Any], ...]
     """Further arguments of the class, by name."""
 
     def __init__(
         self,
         name: str,
-        make: Callable[..., Rule],
+        make: Callable[..., UserRun],
         delta: float,
         epsilon: float | None = None,
         trust: str = "none",
@@ -94,7 +94,7 @@ class OwnStrategy(Strategy):
     def __repr__(self) -> str:
         """As it was made."""
         words = ", ".join(f"{key}={value!r}" for key, value in self._given().items())
-        return f"OwnStrategy({self.name!r}, {self.class_name}, {words})"
+        return f"UserStrategy({self.name!r}, {self.class_name}, {words})"
 
     def _check_parts(self) -> None:
         """Refuse what is no class of this kind, or does not take what it will be
@@ -124,7 +124,7 @@ class OwnStrategy(Strategy):
                 f"{self.class_name} must accept {wanted} under these names: {error}"
             ) from None
 
-    def start(self, arms: int, rng: Any) -> Rule:
+    def start(self, arms: int, rng: Any) -> UserRun:
         """A new run, which has not begun."""
         return self.make(**self._arguments(arms, rng))
 
@@ -140,9 +140,9 @@ class OwnStrategy(Strategy):
             **dict(self.options),
         }
 
-    def with_(self, **changes: Any) -> "OwnStrategy":
+    def with_(self, **changes: Any) -> "UserStrategy":
         """The same class with other levels or options."""
-        return OwnStrategy(**{"name": self.name, "make": self.make, **self._given(), **changes})
+        return UserStrategy(**{"name": self.name, "make": self.make, **self._given(), **changes})
 
     def _given(self) -> dict[str, Any]:
         levels = {
@@ -204,7 +204,7 @@ class OwnStrategy(Strategy):
     @property
     def extra(self) -> dict[str, Any]:
         """Your options, and which code was run."""
-        return {**dict(self.options), "code": (code_of(self.make) or "unknown")[:8]}
+        return {**dict(self.options), "code": (hash_class(self.make) or "unknown")[:8]}
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people."""
@@ -217,7 +217,7 @@ class OwnStrategy(Strategy):
             "trust": self.trust,
             "indifference_zone": self.indifference_zone,
             "class": self.class_name,
-            "code": code_of(self.make),
+            "code": hash_class(self.make),
             "options": dict(self.options),
         }
 
@@ -230,7 +230,7 @@ class OwnStrategy(Strategy):
         """What identifies it in a study's folder: its levels, its options and the text
         of the class.
         """
-        if code_of(self.make) is None:
+        if hash_class(self.make) is None:
             raise InvalidInputError(
                 f"the text of {self.class_name} cannot be found, and a study has to know when it "
                 "changes: put the class into a .py file"
@@ -238,7 +238,7 @@ class OwnStrategy(Strategy):
         return self.describe()
 
 
-def recalled(identity: dict[str, Any]) -> str | None:
+def describe_identity(identity: dict[str, Any]) -> str | None:
     """A strategy of somebody's own in a few words, from its `identity`; None for all
     others.
     """
@@ -265,27 +265,29 @@ def _check_class(make: object) -> None:
 
 
 @lru_cache(maxsize=256)
-def code_of(make: Any) -> str | None:
+def hash_class(make: Any) -> str | None:
     """SHA-256 of the text of a class and those it is derived from; None if some of it
     is not to be found.
     """
     try:
-        texts = [_text(each) for each in make.__mro__ if each.__module__ not in FOREIGN]
+        texts = [
+            _read_source(each) for each in make.__mro__ if each.__module__ not in FOREIGN_MODULES
+        ]
     except OSError:
         return None
     return hashlib.sha256("\n".join(texts).encode()).hexdigest() if all(texts) else None
 
 
-def _text(made: type) -> str:
+def _read_source(made: type) -> str:
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):  # typed into a notebook, which keeps the text of functions alone
         return "\n".join(
-            filter(None, (_text_of_part(name, part) for name, part in vars(made).items()))
+            filter(None, (_read_member_source(name, part) for name, part in vars(made).items()))
         )
 
 
-def _text_of_part(name: str, part: Any) -> str:
+def _read_member_source(name: str, part: Any) -> str:
     """A method as it was written, or a constant; nothing for what Python itself adds to
     a class.
     """
@@ -298,33 +300,35 @@ def _text_of_part(name: str, part: Any) -> str:
     return "" if name.startswith("__") else f"{name} = {part!r}"
 
 
-BY_PERSON = True
-"""Arms may drift, see `engine.runner_of`."""
+DRAWS_PER_PARTICIPANT = True
+"""Arms may drift, see `engine.select_runner`."""
 
 
-def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
+def run_user_strategy(run: UserRun, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> RunResult:
     """One run; writes `pulls`. A strategy that stops right at the cap has stopped, as
     all others have.
     """
-    name, samples = type(rule).__qualname__, 0
-    while (asked := rule.ask()) is not None and samples < cap:
-        arm = _arm(asked, pulls.size, f"{name}.ask gave", "or None to stop")
-        reward = draw_for(rng, laws, arm, samples)
+    name, samples = type(run).__qualname__, 0
+    while (arm_asked := run.ask()) is not None and samples < cap:
+        arm = _check_arm(arm_asked, pulls.size, f"{name}.ask gave", "or None to stop")
+        reward = draw_reward(rng, laws, arm, samples)
         pulls[arm] += 1
         samples += 1
-        rule.tell(arm, reward)
+        run.tell(arm, reward)
     if samples == 0:
         raise InvalidInputError(
             f"{name} stopped before its first sample: ask must name an arm first"
         )
-    when = "when it stops" if asked is None else "also when the cap ends a run"
-    named = _arm(rule.recommendation, pulls.size, f"{name}.recommendation is", when)
-    return Outcome(samples, named, asked is None, _rounds(name, getattr(rule, "rounds", samples)))
+    when = "when it stops" if arm_asked is None else "also when the cap ends a run"
+    named = _check_arm(run.recommendation, pulls.size, f"{name}.recommendation is", when)
+    return RunResult(
+        samples, named, arm_asked is None, _check_rounds(name, getattr(run, "rounds", samples))
+    )
 
 
-def _arm(given: Any, arms: int, what: str, also: str) -> int:
+def _check_arm(given: Any, arms: int, what: str, also: str) -> int:
     """The arm that was given, or what it must be."""
-    if not _whole(given) or not 0 <= given < arms:
+    if not _is_whole(given) or not 0 <= given < arms:
         raise InvalidInputError(
             f"{what} {quoted(given)}: it must be an arm, a whole number from 0 to {arms - 1}, "
             f"{also}"
@@ -332,20 +336,22 @@ def _arm(given: Any, arms: int, what: str, also: str) -> int:
     return int(given)
 
 
-def _rounds(name: str, given: Any) -> int:
-    if not _whole(given) or not 0 <= given < 2**63:
+def _check_rounds(name: str, given: Any) -> int:
+    if not _is_whole(given) or not 0 <= given < 2**63:
         raise InvalidInputError(
             f"{name}.rounds is {quoted(given)}: it must count releases, or be left out"
         )
     return int(given)
 
 
-def _whole(given: Any) -> bool:
+def _is_whole(given: Any) -> bool:
     return isinstance(given, numbers.Integral) and not isinstance(given, bool)
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     """A strategy of your own, on these laws."""
-    assert isinstance(strategy, OwnStrategy)
+    assert isinstance(strategy, UserStrategy)
     arms = laws.mean.size
-    return one_by_one(lambda rng, pulls: run_own(strategy.start(arms, rng), rng, laws, cap, pulls))
+    return make_single_runner(
+        lambda rng, pulls: run_user_strategy(strategy.start(arms, rng), rng, laws, cap, pulls)
+    )

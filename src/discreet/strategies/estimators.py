@@ -294,7 +294,7 @@ class Estimator:
     """
     own: bool = False
     """Somebody's own code decides, of which nothing is known here; one class for all of
-    them, see `simulation.own`.
+    them, see `simulation.user_strategies`.
     """
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Why it does not take an option or a value of it, where there is more to say than

@@ -279,7 +279,7 @@ class Strategy:
                 raise InvalidInputError(
                     f"{part.name!r} is a Python function and cannot be saved as data, which "
                     "studies and trials need: simulate and plan take it, and a study takes an "
-                    "OwnStrategy"
+                    "UserStrategy"
                 )
         return asdict(self)
 

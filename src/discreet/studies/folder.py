@@ -24,7 +24,7 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import cannot_write, write
 from discreet.results import COLUMNS, DATED, Results
 from discreet.simulation import engine
-from discreet.simulation.user_strategies import recalled
+from discreet.simulation.user_strategies import describe_identity
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, title
 from discreet.validation import named
@@ -33,7 +33,7 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_RUNS = 4 * engine.BLOCK
+BLOCK_RUNS = 4 * engine.RUNS_PER_GENERATOR
 """Runs in a block: the unit of work, and of what an interruption can lose."""
 FORMAT = 1
 TEMPORARY = re.compile(r"\..+\.tmp")
@@ -99,7 +99,7 @@ class StudyFolder:
 
     def missing(self, cell: Cell) -> list[Block]:
         """The blocks of a cell that are not there."""
-        unit = engine.BLOCK if engine.is_in_blocks(cell.instance, cell.strategy) else 1
+        unit = engine.RUNS_PER_GENERATOR if engine.is_in_blocks(cell.instance, cell.strategy) else 1
         target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
         gaps = list[Block]()
         position = 0
@@ -199,10 +199,10 @@ class StudyFolder:
         strategy = block.cell.strategy
         calendar = self.study.calendar
         numbers = (1, self.study.seed, self.study.max_samples, 0)
-        cap = engine.check(instance, strategy, *numbers, calendar)
+        cap = engine.check_simulation(instance, strategy, *numbers, calendar)
         if results.version != __version__:
             return f"was made by discreet {results.version}"
-        wanted = engine.spec(instance, strategy, cap, block.first, calendar)
+        wanted = engine.describe_simulation(instance, strategy, cap, block.first, calendar)
         right = _as_json(results.spec) == _as_json(wanted) and results.seed == self.study.seed
         if not right or results.runs != block.last - block.first or results.interrupted:
             return "does not have the runs that it should have"
@@ -324,7 +324,7 @@ def _same_but_code(old: dict[str, Any], now: dict[str, Any]) -> bool:
 
 def _words(identity: dict[str, Any]) -> str:
     """A strategy of a manifest in a few words."""
-    return recalled(identity) or title(Strategy.from_dict(identity))
+    return describe_identity(identity) or title(Strategy.from_dict(identity))
 
 
 def _slim(results: Results) -> Results:

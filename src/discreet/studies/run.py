@@ -226,7 +226,7 @@ def _warn(study: Study) -> None:
     """Say once for the whole study why some runs may not stop."""
     cells: dict[str, list[str]] = {}
     for cell in study.cells:
-        for reason in engine.reasons_not_to_stop(cell.instance, cell.strategy):
+        for reason in engine.list_reasons_not_to_stop(cell.instance, cell.strategy):
             cells.setdefault(reason, []).append(cell.title)
     for reason, titles in cells.items():
         others = f" and in {len(titles) - 1} more cells" if len(titles) > 1 else ""

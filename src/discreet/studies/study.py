@@ -80,7 +80,7 @@ class Study:
         for cell in self.cells:
             try:
                 numbers = (self.runs, self.seed, self.max_samples, 0)
-                engine.check(cell.instance, cell.strategy, *numbers, self.calendar)
+                engine.check_simulation(cell.instance, cell.strategy, *numbers, self.calendar)
             except InvalidInputError as error:
                 raise InvalidInputError(f"{cell.title}: {error}") from None
 

@@ -10,51 +10,53 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from discreet._types import Ints
-from discreet.simulation.engine import Outcome, Runner, one_by_one
-from discreet.simulation.laws import Generator, Laws, draw_for, draw_gaussian, responses
+from discreet.simulation.engine import Runner, RunResult, make_single_runner
+from discreet.simulation.laws import Generator, Laws, draw_gaussian, draw_reward, make_response_laws
 from discreet.strategies.run import new_run
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import noise_scale, sum_noise, to_bits
 
 
-def run_people(strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
+def run_by_participant(
+    strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: Ints
+) -> RunResult:
     """One run; writes `pulls`."""
     run = new_run(strategy, pulls.size, cap, strategy.delta)
-    send, noise = sender(strategy, rng, laws), release_noise(strategy, rng)
+    send, noise = make_sender(strategy, rng, laws), make_noise_drawer(strategy, rng)
     waiting, rounds = defaultdict[tuple[int, int], float](float), 0
     while not run.stopped:
-        if (place := run.take()) is not None:
-            value = send(place.arm, int(pulls.sum()))
-            pulls[place.arm] += 1
+        if (batch := run.take()) is not None:
+            value = send(batch.arm, int(pulls.sum()))
+            pulls[batch.arm] += 1
             if run.learns_always:
-                run.answer(place.arm, value)
+                run.answer(batch.arm, value)
                 rounds += 1
             else:
-                waiting[place.arm, place.phase] += value
+                waiting[batch.arm, batch.phase] += value
         elif due := run.due():
             run.release([waiting.pop((arm, phase)) + noise() for arm, phase, _ in due])
             rounds += len(due) if strategy.phased and not strategy.together else 1
         else:
             break
-    return Outcome(int(pulls.sum()), run.recommendation or 0, run.stopped, rounds)
+    return RunResult(int(pulls.sum()), run.recommendation or 0, run.stopped, rounds)
 
 
-def sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int], float]:
+def make_sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int], float]:
     """What a person, given by number, sends of an arm's reward: the reward, or a
     randomised response to it.
     """
     answers = to_bits(strategy) and strategy.trust_model.randomised
-    sent = responses(laws, float(strategy.epsilon or 0)) if answers else laws
+    sent = make_response_laws(laws, float(strategy.epsilon or 0)) if answers else laws
     spread = noise_scale(strategy)
 
     def send(arm: int, person: int) -> float:
-        value = draw_for(rng, sent, arm, person)
+        value = draw_reward(rng, sent, arm, person)
         return value + spread * rng.standard_normal() if spread > 0.0 else value
 
     return send
 
 
-def release_noise(strategy: Strategy, rng: Generator) -> Callable[[], float]:
+def make_noise_drawer(strategy: Strategy, rng: Generator) -> Callable[[], float]:
     """The noise of a released sum: none, Laplace or Gaussian; on sums of bits the
     discrete law.
     """
@@ -70,6 +72,8 @@ def release_noise(strategy: Strategy, rng: Generator) -> Callable[[], float]:
     return lambda: rng.laplace(0.0, 1.0 / epsilon)
 
 
-def runner(strategy: Strategy, laws: Laws, cap: int) -> Runner:
+def make_participant_runner(strategy: Strategy, laws: Laws, cap: int) -> Runner:
     """Any strategy that has a live run, on these laws."""
-    return one_by_one(lambda rng, pulls: run_people(strategy, rng, laws, cap, pulls))
+    return make_single_runner(
+        lambda rng, pulls: run_by_participant(strategy, rng, laws, cap, pulls)
+    )
