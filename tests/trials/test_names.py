@@ -27,6 +27,8 @@ UNSEEN = [
     "a\x00",
     "\ud800",
     "a\nb",
+    "\u3164",
+    "\u2800\ufe0f",
 ]
 
 
@@ -109,6 +111,15 @@ def test_near_names() -> None:
         ("5 µg", "5 μg"),
         ("ﬁrst", "first"),
         ("ab", "a\u200db"),
+        ("red", "red\ufe0f"),
+        ("red", "r\u034fed"),
+        ("red", "red\u3164"),
+        ("red", "\u2800red"),
+        ("red", "re\U000e0101d"),
+        ("3 mg", "З mg"),  # Cyrillic, as are the next two
+        ("6 mg", "б mg"),
+        ("Dose 1", "Dose ӏ"),
+        ("0 mg", "Օ mg"),  # Armenian
     ],
 )
 def test_names_that_look_alike_are_refused(tmp_path: Path, first: str, second: str) -> None:

@@ -18,16 +18,24 @@ run of combining marks takes quadratically long.
 MAX_ARMS = 1000
 """Arms of a live trial: each round enrols several people on each of them."""
 LOOK_ALIKE = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυγχ‐‑‒–—−’ʼ“”∕⁄×µIl|O",
-    "ABESIJKMHOPCTYXaeijopcyxsdhqwABEZHIKMNOPTYXavopuyx------''\"\"//xμ1110",
+    "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁһԛԝѵΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυγχɑɡցՕօ‐‑‒–—−’ʼ“”∕⁄×µIlӀӏ|OЗзб",
+    "ABESIJKMHOPCTYXaeijopcyxsdhqwvABEZHIKMNOPTYXavopuyxaggOo------''\"\"//xμ111110336",
 )
-"""Cyrillic and Greek letters, punctuation, and letters like digits that look alike."""
+"""Cyrillic, Greek and Armenian letters, punctuation, and letters like digits that look
+alike.
+"""
 UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 """Unicode's categories of control, format, line- and paragraph-separating characters,
 and of halves of pairs.
 """
 JOINERS = "\u200c\u200d"
 """Of these, what some scripts need within a word."""
+FILLERS = f"{JOINERS}\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+INVISIBLE = dict.fromkeys((*map(ord, FILLERS), *SELECTORS))
+"""Characters without an appearance of their own, for `str.translate`: joiners, fillers,
+and selectors of variants.
+"""
 DOTS = re.compile(r"=*\.{1,2}")
 """Names that a path cannot hold as they are: whoever reads it takes . and .. for steps,
 however they are written.
@@ -75,10 +83,11 @@ def check_distinct(what: str, names: Sequence[str]) -> None:
 
 def skeleton(name: str) -> str:
     """Return what a reader sees of a name: names with the same skeleton look alike.
-    Compatible forms, accents written in other ways, white space and letters of other
-    scripts that look like Latin ones are the same; small and large letters differ.
+    Compatible forms, accents written in other ways, white space, invisible characters
+    and letters of other scripts that look like Latin ones are the same; small and large
+    letters differ.
     """
-    text = unicodedata.normalize("NFKC", name).translate(dict.fromkeys(map(ord, JOINERS)))
+    text = unicodedata.normalize("NFKC", name).translate(INVISIBLE)
     return " ".join(text.translate(LOOK_ALIKE).translate(LOOK_ALIKE).split())
 
 
@@ -138,10 +147,10 @@ def plain_name(what: str, text: Any) -> Any:
 
 
 def writable(text: Any) -> bool:
-    """Return whether this is a text that every database can hold, and that can be shown
-    without rewriting the line it stands in.
+    """Return whether this is a text that every database can hold, that can be seen, and
+    that can be shown without rewriting the line it stands in.
     """
-    return isinstance(text, str) and bool(text.strip()) and shown_plainly(text)
+    return isinstance(text, str) and bool(text.translate(INVISIBLE).strip()) and shown_plainly(text)
 
 
 def in_path(name: str) -> str:
