@@ -1,4 +1,4 @@
-"""The R code of the page "From R" does what the page says, where R is installed."""
+"""The R code of the page "Publish and report" does what the page says, where R is installed."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.pages import ROOT, blocks, run_page
 
-PAGE = ROOT / "docs" / "from-r.md"
+PAGE = ROOT / "docs" / "reporting.md"
 REQUIRED = "DISCREET_REQUIRE_R"
 MARK = "--- next block ---"
 JSONLITE = 'quit(status = !requireNamespace("jsonlite", quietly = TRUE))'

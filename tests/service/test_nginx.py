@@ -123,7 +123,7 @@ def find_nginx() -> str:
 
 def adapted(folder: Path, port: int, service: str) -> str:
     """The configuration of the page, for other ports and files and any user."""
-    (block,) = BLOCK.findall((ROOT / "docs" / "running.md").read_text())
+    (block,) = BLOCK.findall((ROOT / "docs" / "service.md").read_text())
     places = {
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
         "server 127.0.0.1:8642;": f"server {service.removeprefix('http://')};",

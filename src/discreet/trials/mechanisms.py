@@ -3,7 +3,7 @@ states its ε, or its ρ.
 
 Noise is whole, like the sums of outcomes in units of the grid, drawn exactly by OpenDP
 from the system's randomness. Nothing here takes a seed. The scale of each mechanism is
-the smallest whose own privacy map keeps the promised ε. The docs page "Live trials" has
+the smallest whose own privacy map keeps the promised ε. The docs page "Proofs for live trials" has
 the proofs.
 """
 
