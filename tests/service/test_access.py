@@ -22,7 +22,7 @@ def token(role: str, trial: str | None = None) -> Token:
 
 
 def documented() -> dict[str, list[bool]]:
-    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
     return {action: [cell.strip() == "yes" for cell in cells.split("|")] for action, cells in rows}
 
 

@@ -94,7 +94,7 @@ def test_a_trial_from_creation_to_its_record(client: httpx.Client, service: Serv
     ids = [one["id"] for one in asked.json()["assignments"]]
     assert len(ids) == 3
     told = client.post("/trials/dose/tell", json={"outcomes": dict.fromkeys(ids[:2], 1.0)})
-    assert told.json() == {"new": 2, "before": [], "late": []}
+    assert told.json() == {"new": 2, "already_told": [], "late": []}
     assert client.post("/trials/dose/amend", json={"id": ids[0], "outcome": 0}).json()["done"]
     assert client.post("/trials/dose/tell", json={"outcomes": {ids[2]: None}}).json()["new"] == 1
     status = client.get("/trials/dose").json()
@@ -102,7 +102,7 @@ def test_a_trial_from_creation_to_its_record(client: httpx.Client, service: Serv
         assert status == trial.status().to_dict()
     assert client.get("/trials/dose/verify").json()["intact"]
     assert client.get("/trials/dose/transcript").json()["status"]["people"] == 3
-    calls = [one["call"] for one in client.get("/trials/dose/audit-trail").json()]
+    calls = [one["action"] for one in client.get("/trials/dose/audit-trail").json()]
     assert {"ask", "tell", "amend"} <= set(calls)
     assert client.get("/trials").json()[0]["people"] == 3
 

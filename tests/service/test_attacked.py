@@ -109,7 +109,7 @@ def test_a_release_does_not_single_out_a_dropped_arm(tmp_path: Path) -> None:
             if arm != 0:
                 httpx.post(f"{path}/tell", json={"outcomes": {id: 1}}, headers=headers)
         was_released = httpx.get(path, headers=headers).json()["releases"] > 0
-        rows = httpx.get(f"{path}/open", headers=headers).json()
+        rows = httpx.post(f"{path}/list-open", json={}, headers=headers).json()
     waiting = {arms[int(row["id"].partition("-")[0]) - 1] for row in rows}
     assert not (was_released and waiting == {0})
     assert trial.verify().intact
@@ -282,7 +282,7 @@ def test_no_call_of_a_manager_gives_outcomes(tmp_path: Path) -> None:
         for endpoint in ENDPOINTS:
             if "stream" in endpoint.media:
                 continue
-            path = f"{far.base}{PREFIX}{endpoint.path}".format(name="colours", about="1")
+            path = f"{far.base}{PREFIX}{endpoint.path}".format(name="colours", number="1")
             found = httpx.request(endpoint.method, path, headers=bearer(far.secret))
             assert found.status_code != 500
             assert stored not in found.content

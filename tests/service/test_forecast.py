@@ -94,7 +94,7 @@ def test_the_pace_is_the_operators_unless_the_record_tells_times(
     monkeypatch.setattr(trial_text, "PACES", Remembered[float | None](256, seconds=60.0))
     assert "people a day" not in place.visit("monitor", "dose").get("/t/dose").text
     assert "people a day" in place.visit("manager", "dose").get("/t/dose").text
-    assert trial_text.pace_of(place.home, place.home.trial("dose"), Visitor()) is not None
+    assert trial_text.pace_of(place.home, place.home.trial("timed"), Visitor()) is not None
 
 
 def test_a_pace_counts_who_came_after_the_first_call() -> None:

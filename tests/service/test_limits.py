@@ -122,7 +122,7 @@ def test_calls_at_once(
         assert go.wait(PATIENCE)
         return status(trial, most)
 
-    monkeypatch.setattr(Trial, "audit trail", waits)
+    monkeypatch.setattr(Trial, "audit_trail", waits)
     with limited(tmp_path, **bounds) as service:
         codes = list[int]()
 

@@ -180,7 +180,7 @@ def test_a_link_logs_nobody_in(home: Home, base: str) -> None:
     secret = invited(home, trial.ask().assignments[0].id)
     found = httpx.post(f"{base}/login", data={"secret": secret, "to": "/"}, verify=False)
     assert found.status_code == 403
-    for path in ("", "/open", "/transcript"):
+    for path in ("", "/protocol", "/transcript"):
         url = f"{base}/api/v1/trials/habits{path}"
         headers = {"Authorization": f"Bearer {secret}"}
         assert httpx.get(url, headers=headers, verify=False).status_code == 401

@@ -131,7 +131,7 @@ def searched(
 
 def walk(searched: Searched, roles: Any, methods: tuple[str, ...] = ("GET", "POST")) -> None:
     """Call every address as each of these, with something planted wherever it fits."""
-    parts = {"{name}": "dose", "{about}": DIGITS, "{number}": "1", "{action}": "pause"}
+    parts = {"{name}": "dose", "{number}": "1", "{action}": "pause"}
     for route in routes(searched.service.home):
         path = route.path
         for old, new in parts.items():
@@ -174,13 +174,13 @@ def enrol_and_tell(searched: Searched) -> None:
     site, path = searched.callers["site"], "/api/v1/trials/dose"
     for turn in range(2):
         key = {"Idempotency-Key": f"{PERSON} {turn}"}
-        said = {"people": [f"{PERSON} {turn} {place}" for place in range(6)]}
+        said = {"participants": [f"{PERSON} {turn} {place}" for place in range(6)]}
         batch = site.post(f"{path}/ask", json=said, headers=key).json()["assignments"]
         told = {one["id"]: float(OUTCOME) for one in batch}
         assert site.post(f"{path}/tell", json={"outcomes": told}).json()["new"] == len(told)
         assert site.post(f"{path}/tell", json={"outcomes": told}).json()["new"] == 0
         site.post(f"{path}/amend", json={"id": batch[0]["id"], "outcome": float(OUTCOME)})
-        site.get(f"{path}/open")
+        site.post(f"{path}/list-open", json={})
 
 
 @pytest.mark.slow
@@ -215,13 +215,13 @@ def test_nothing_planted_is_found_when_something_breaks(
     searched: Searched, fault: Any, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager, path = searched.callers["manager"], "/api/v1/trials/dose"
-    said = {"n": 1, "person": PERSON, "site": "Leeds"}
+    said = {"n": 1, "participant": PERSON, "site": "Leeds"}
     (one,) = manager.post(f"{path}/ask", json=said).json()["assignments"]
-    for part in ("look", "run", "insert"):
-        monkeypatch.setattr(TrialTables, part, fault)
+    for name in [name for name in vars(TrialTables) if not name.startswith("_")]:
+        monkeypatch.setattr(TrialTables, name, fault)
     searched.said.clear()
     manager.post(f"{path}/tell", json={"outcomes": {one["id"]: float(OUTCOME)}})
-    manager.post(f"{path}/ask", json={"n": 1, "person": PERSON})
+    manager.post(f"{path}/ask", json={"n": 1, "participant": PERSON})
     walk(searched, ("manager",))
     found = [where for where, _ in searched.said if where.endswith(status)]
     assert len(found) > 20
@@ -240,7 +240,7 @@ def test_nobody_learns_where_a_file_is_that_is_gone(tmp_path: Path) -> None:
         assert client.get("/api/v1/trials/dose").status_code == 200
         for end in ("", "-wal", "-shm"):
             Path(f"{file}{end}").rename(f"{tmp_path}/away{end}")
-        for path in ("/trials/other", "/trials", "/trials/dose/open", "/trials/dose/verify"):
+        for path in ("/trials/other", "/trials", "/trials/dose/audit-trail", "/trials/dose/verify"):
             answer = client.get(f"/api/v1{path}")
             assert answer.status_code == 503, answer.text
             assert answer.json()["detail"].startswith("the database: the file was removed")

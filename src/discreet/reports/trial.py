@@ -132,7 +132,8 @@ def _outcomes(protocol: Said) -> str:
     if is_yes_no(scale_of(protocol), outcomes):
         return yes_no_words(protocol["direction"])
     better = "more is better" if protocol["direction"] == "max" else "less is better"
-    return f"{protocol['low']:g} to {protocol['high']:g}, {better}"
+    low, high = protocol["range"]
+    return f"{low:g} to {high:g}, {better}"
 
 
 def _levels(strategy: Said) -> list[tuple[str, str]]:

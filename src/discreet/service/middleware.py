@@ -134,7 +134,7 @@ class RequestMiddleware:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 token=info.token,
-                key=info.id,
+                request=info.id,
             )
 
 
