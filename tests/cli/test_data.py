@@ -172,7 +172,7 @@ def test_one_way_to_give_the_arms(command: list[str], data: list[str]) -> None:
     assert "has no column 'dosis'; its columns are dose, pain" in refused(
         *command, *data[:2], "--arm", "dosis", "--outcome", "pain"
     )
-    assert "--range must be two numbers" in refused(*command, *data, "--range", "5")
+    assert "give two numbers, such as 0,100" in refused(*command, *data, "--range", "5")
 
 
 def test_a_plan_has_its_arms_once(data: list[str]) -> None:

@@ -16,10 +16,9 @@ import click
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.plan import plan
-from discreet.cli.respond import respond
 from discreet.cli.server import serve, token
 from discreet.cli.simulate import bounds, reproduce, simulate, sweep
-from discreet.cli.transcript import report_file, verify_file
+from discreet.cli.transcript import report_file, respond, verify_file
 from discreet.cli.trial import trial
 from discreet.errors import DiscreetError, InvalidInputError
 

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -13,9 +15,11 @@ import click
 
 from discreet.errors import InvalidInputError
 from discreet.files import check_writable, is_database, same_file
+from discreet.trials.settings import SETTINGS
 
 if TYPE_CHECKING:
     import polars as pl
+    from click.decorators import FC
 
     from discreet._types import Floats
     from discreet.instances import Instance
@@ -225,11 +229,74 @@ class Rate(click.ParamType[float]):
             )
 
 
+class Range(click.ParamType[tuple[float, float]]):
+    """The smallest and the largest outcome, separated by a comma."""
+
+    name = "LOW,HIGH"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Return both numbers."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            low, high = (float(end) for end in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a range: give two numbers, such as 0,100.", param, ctx)
+        return low, high
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names separated by commas."""
+
+    name = "NAME,…"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return the names."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(name.strip() for name in str(value).split(","))
+
+
 def all_options(command: Any, *options: Any) -> Any:
-    """The command with these options, shown in this order."""
+    """Add these options to a command, in this order."""
     for option in reversed(options):
         command = option(command)
     return command
+
+
+SETTING_TYPES: dict[Any, Any] = {
+    tuple[float, float]: Range(),
+    tuple[str, ...] | None: Names(),
+    float | None: Duration(),
+}
+"""Type of the option for a setting of this type; that of the values for the others."""
+
+
+def setting_option(name: str, with_default: bool = True) -> "Callable[[FC], FC]":
+    """Return the option for a setting of a trial. Without its default, None says that the
+    option was not given.
+    """
+    setting = SETTINGS[name]
+    words = [setting.help, *(f"{value}: {means}." for value, means in setting.choices.items())]
+    settings: dict[str, Any] = {"help": " ".join(words)}
+    if setting.choices:
+        settings["type"] = click.Choice([*setting.choices])
+    else:
+        settings["type"] = SETTING_TYPES.get(setting.type, setting.type)
+    if setting.default is MISSING:
+        settings["required"] = True
+    elif with_default and setting.default:
+        settings |= {"default": _typed(setting.default), "show_default": True}
+    return click.option(f"--{name.replace('_', '-')}", **settings)
+
+
+def _typed(value: Any) -> str:
+    """Return a value as it is typed."""
+    return ",".join(f"{end:g}" for end in value) if isinstance(value, tuple) else str(value)
 
 
 def calendar_options(command: Any) -> Any:
@@ -253,16 +320,8 @@ def calendar_options(command: Any) -> Any:
             type=Days(),
             help="After how many days (or 12h, 6w) a missing outcome counts as the worst one.",
         ),
-        click.option(
-            "--enrolment",
-            help="Whether people are enrolled while a full round waits for its outcomes: no "
-            "(waiting), or yes (continuous; for bet-se with a --deadline).  [default: waiting]",
-        ),
-        click.option(
-            "--release",
-            help="A round is released with its last outcome (complete), or when the deadline of "
-            "its last person has passed (scheduled).  [default: complete]",
-        ),
+        setting_option("enrolment", with_default=False),
+        setting_option("release", with_default=False),
     )
 
 
@@ -274,7 +333,7 @@ def instance_options(command: Any) -> Any:
             "--means", type=Numbers(), help="The arms' success rates, such as 0.75,0.7,0.7."
         ),
         click.option("--instance", "benchmark", help="One of the paper's instances: mu1 … mu6."),
-        click.option("--names", help="The arms' names, separated by commas."),
+        click.option("--names", type=Names(), help="The arms' names, separated by commas."),
     )
 
 
@@ -289,7 +348,7 @@ gaussian_option = click.option(
 def read_instance(
     means: tuple[float, ...] | None,
     benchmark: str | None,
-    names: str | None,
+    names: tuple[str, ...] | None,
     other: str = "",
     sigma: float | None = None,
 ) -> "Instance":
@@ -308,8 +367,7 @@ def read_instance(
                 f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}"
             )
         means = benchmarks[benchmark].means
-    called = [name.strip() for name in names.split(",")] if names else None
-    return Bernoulli(means or (), called) if sigma is None else Gaussian(means or (), sigma, called)
+    return Bernoulli(means or (), names) if sigma is None else Gaussian(means or (), sigma, names)
 
 
 def opened(url: str, name: str, head: str | None = None) -> "Trial":
@@ -536,7 +594,7 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
 
 
 KNOWN = ("means", "benchmark", "names")
-PART = ("arm", "outcome", "ends", "direction", "out_of_range")
+PART = ("arm", "outcome", "range", "direction", "out_of_range")
 
 
 def arms_options(command: Any) -> Any:
@@ -552,21 +610,9 @@ def arms_options(command: Any) -> Any:
             ),
             click.option("--arm", help="The column of --data that names the arm."),
             click.option("--outcome", help="The column of --data with the outcome."),
-            click.option(
-                "--range",
-                "ends",
-                help="The smallest and the largest outcome that --data may contain.  [default: "
-                "0,1]",
-            ),
-            click.option(
-                "--direction",
-                help="Whether larger (max) or smaller (min) outcomes are better.  [default: max]",
-            ),
-            click.option(
-                "--out-of-range",
-                help="What happens to an outcome outside the range: refuse it, or clip it to the "
-                "nearer end.  [default: refuse]",
-            ),
+            setting_option("range", with_default=False),
+            setting_option("direction", with_default=False),
+            setting_option("out_of_range", with_default=False),
         )
     )
 
@@ -601,11 +647,6 @@ class Arms:
         return read_outcomes(str(self.file), arm, outcome)
 
     @property
-    def ends(self) -> tuple[float, float] | None:
-        """What --range says, if anything."""
-        return None if self.part["ends"] is None else read_ends(self.part["ends"])
-
-    @property
     def how(self) -> tuple[str, str]:
         """Direction, and what outcomes outside the range are."""
         return self.part["direction"] or "max", self.part["out_of_range"] or "refuse"
@@ -638,15 +679,20 @@ def read_arms(arms: Arms, other: str = "", sigma: float | None = None) -> "Insta
         )
     from discreet.past_data import Sampled
 
-    return Sampled.of(arms.past, arms.ends, *arms.how)
+    return Sampled.of(arms.past, arms.part["range"], *arms.how)
 
 
-def read_ends(text: str) -> tuple[float, float]:
-    """The smallest and the largest outcome."""
+def read_stdin(line: bool = False) -> str:
+    """All that comes on stdin, or its first line; refuses what is no text."""
     try:
-        low, high = (float(end) for end in text.split(","))
-    except ValueError:
-        raise InvalidInputError(
-            f"--range must be two numbers, such as 0,100; got {text!r}"
-        ) from None
-    return low, high
+        return sys.stdin.readline() if line else sys.stdin.read()
+    except UnicodeDecodeError:
+        pass  # the error would say what stands there
+    raise InvalidInputError("cannot read stdin: it is not text in UTF-8")
+
+
+def read_number(word: str) -> float:
+    """An outcome as a number; the error does not repeat it."""
+    with suppress(ValueError):
+        return float(word)
+    raise InvalidInputError("an outcome must be a number in the range of the protocol")

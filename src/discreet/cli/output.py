@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from discreet.cli.respond import read_number, read_stdin
+from discreet.cli.options import read_number, read_stdin
 from discreet.errors import InvalidInputError
 from discreet.files import check_writable, same_file, write
 from discreet.validation import named

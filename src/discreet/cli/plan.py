@@ -8,6 +8,7 @@ import click
 
 from discreet.cli.options import (
     Arms,
+    Names,
     Numbers,
     answer_options,
     arms_options,
@@ -76,6 +77,7 @@ class Day(click.ParamType[date]):
 @click.option(
     "--strategy",
     "strategies",
+    type=Names(),
     help="One or more strategies, separated by commas.  [default: the recommended one]",
 )
 @click.option(
@@ -141,7 +143,7 @@ def plan(
     gap: float | None,
     base: float | None,
     epsilon: tuple[float, ...],
-    strategies: str | None,
+    strategies: tuple[str, ...] | None,
     start: date | None,
     html: str | None,
     pdf: str | None,
@@ -160,12 +162,11 @@ def plan(
     else:
         scenarios = _read_gap(arms, gap, base, known)
     options |= take_calendar(options) | {"start": start}
-    chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     check_report(html, pdf)
     with quiet_warnings(), simulation_bar("simulating trials") as bar:
-        options |= {"strategies": chosen, "progress": bar, "doing": bar.doing}
+        options |= {"strategies": strategies, "progress": bar, "doing": bar.doing}
         found = compute(scenarios, epsilon, **options)
-    if known.ends is not None:
+    if known.part["range"] is not None:
         found = with_ranges(found, known)
     if html is not None or pdf is not None:
         from discreet.reports.plan import plan_page
@@ -188,7 +189,7 @@ def with_ranges(found: "Plan", arms: Arms) -> "Plan":
     with quiet_warnings(), simulation_bar("other ranges") as progress:
         ranges = plan_ranges(
             arms.past,
-            arms.ends or (0.0, 1.0),
+            arms.part["range"] or (0.0, 1.0),
             found.recommended.strategy,
             *arms.how,
             runs=min(found.runs, RUNS),
@@ -217,6 +218,5 @@ def _read_gap(
     found = gap_scenarios(arms, gap, 0.5 if base is None else base)
     if not names:
         return found
-    called = [name.strip() for name in names.split(",")]
-    shapes = {words: Bernoulli(shape.means, called) for words, shape in found.shapes.items()}
+    shapes = {words: Bernoulli(shape.means, names) for words, shape in found.shapes.items()}
     return replace(found, shapes=shapes)

@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import answer, answer_options, json_option, show_json
+from discreet.cli.options import (
+    answer,
+    answer_options,
+    json_option,
+    read_number,
+    read_stdin,
+    setting_option,
+    show_json,
+)
 from discreet.cli.output import check_report, pdf_option, progress_bar, write_report
 from discreet.wording import counted
 
@@ -90,3 +98,48 @@ def end_with(found: "Verification", as_json: bool) -> None:
     for problem in () if as_json else found.problems:
         click.echo(f"discreet: {problem}", err=True)
     click.get_current_context().exit(0 if found.intact else 1)
+
+
+@click.command()
+@click.option("--epsilon", type=float, required=True, help="How private it is (ε).")
+@click.option(
+    "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
+)
+@click.option("--gamma", type=float, help="The γ of the trial's (ε, γ)-privacy, with gauss-tt.")
+@click.option(
+    "--middle-level",
+    "middle",
+    type=float,
+    help="The middle level that a trial of numbers announces with each assignment.",
+)
+@setting_option("range")
+@setting_option("direction")
+@setting_option("out_of_range")
+@answer_options
+def respond(
+    epsilon: float,
+    outcome: str,
+    gamma: float | None,
+    middle: float | None,
+    range: tuple[float, float],
+    direction: str,
+    out_of_range: str,
+    as_json: bool,
+) -> None:
+    """Randomise one outcome where the person is. Only what this command prints may
+    leave that place.
+    """
+    from discreet.trials.mechanisms import respond as randomise
+
+    word = read_stdin(line=True) if outcome == "-" else outcome
+    scale = (range, direction, out_of_range)
+    response = randomise(read_number(word), epsilon, gamma, *scale, middle)
+    levels = {
+        "mechanism": response.mechanism,
+        "epsilon": response.epsilon,
+        "gamma": response.gamma,
+        "middle": response.middle,
+    }
+    found = {"response": str(response), **levels, "value": response.value}
+    if not answer(found, as_json):
+        click.echo(str(response))

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.options import (
-    Duration,
+    Names,
     all_options,
     answer,
     answer_options,
     design_options,
     level_options,
-    read_ends,
     read_strategy,
+    setting_option,
     trials_at,
     url_option,
 )
 from discreet.cli.output import quiet_warnings, tell
-from discreet.cli.respond import direction_option, out_of_range_option, range_option
 from discreet.errors import InvalidInputError
+from discreet.trials.settings import SETTINGS
 
 if TYPE_CHECKING:
     from discreet.strategies.presets import Recommendation
@@ -48,104 +48,33 @@ TAKE_CLOCK_AHEAD = (
 )
 
 
-def field_options(command: Any) -> Any:
-    """How people come, are dealt and answer."""
-    return all_options(
-        command,
-        click.option(
-            "--sites",
-            help="The sites where people are enrolled, separated by commas; each ask then "
-            "names one of them.  [default: anywhere]",
-        ),
-        click.option(
-            "--randomisation",
-            default="",
-            help="How people get their arms: bet-se draws each by a coin (coins); every "
-            "strategy has one way.  [default: the strategy's]",
-        ),
-        click.option(
-            "--deadline",
-            type=Duration(),
-            help="How long after the assignment an outcome may come (90s, 30m, 12h, 7d); one that "
-            "comes later counts as the worst one.  [default: it may come any time]",
-        ),
-        click.option(
-            "--release",
-            default="complete",
-            show_default=True,
-            help="When a round is released: as soon as its outcomes are in (complete), or when "
-            "the deadline of its last person has passed (scheduled), so that the moment reveals "
-            "nothing about outcomes.",
-        ),
-        click.option(
-            "--returning",
-            default="anonymous",
-            show_default=True,
-            help="What happens if somebody comes again: they get the same assignment (same-arm), "
-            "are refused (refuse), or are refused only if they are named, which nobody has to be "
-            "(anonymous).",
-        ),
-        click.option(
-            "--blinding",
-            default="none",
-            show_default=True,
-            help="What staff may see: the arms (none), or codes instead of arms (codes). With "
-            "codes, sites do not see how the arms are doing before the end.",
-        ),
-        click.option(
-            "--enrolment",
-            default="waiting",
-            show_default=True,
-            help="Whether people are enrolled while a full round waits for its outcomes: no "
-            "(waiting), or yes (continuous; for bet-se with a --deadline).",
-        ),
-    )
+SETTABLE = tuple(name for name in SETTINGS if name != "script")
+"""Settings with an option. A service adds the script."""
+
+
+def settings_options(command: Any) -> Any:
+    """Add an option for each setting."""
+    return all_options(command, *(setting_option(name) for name in SETTABLE))
 
 
 @click.command()
 @click.argument("trial_name", metavar="NAME")
-@click.option("--arms", required=True, help="The arms' names, separated by commas.")
+@click.option("--arms", type=Names(), required=True, help="The names of the arms.")
 @click.option(
     "--strategy",
     "name",
-    help="The strategy's name: bet-se, ttucb, ctb-tt, adap-tt, dp-se and others.  [default: the "
-    "recommended one]",
+    help="The name of the strategy: bet-se, ttucb, ctb-tt, adap-tt, dp-se and others.  [default: "
+    "the recommended one]",
 )
 @level_options
 @design_options
-@click.option(
-    "--max-participants",
-    type=int,
-    required=True,
-    help="The number of people after which the trial ends, with or without an answer.",
-)
-@field_options
-@click.option(
-    "--retain",
-    default="until-release",
-    show_default=True,
-    help="How long outcomes are kept: until they are released, at which point they are erased "
-    "(until-release), or forever.",
-)
-@click.option(
-    "--question",
-    default="",
-    help="The question that each outcome answers, in words for people, such as 'Was the pain gone "
-    "after two hours?'; of a number with its unit. It is part of the protocol, and is shown "
-    "wherever an outcome is entered.  [default: none is written down]",
-)
-@range_option
-@direction_option
-@out_of_range_option
+@settings_options
 @url_option
 @answer_options
 def create(
     trial_name: str,
     name: str | None,
-    arms: str,
-    max_participants: int,
-    ends: str,
-    sites: str | None,
+    arms: tuple[str, ...],
     url: str,
     as_json: bool,
     **options: Any,
@@ -153,39 +82,21 @@ def create(
     """Start a trial. Its protocol is fixed from then on. It is safe to give the same
     command again: the trial stays as it is.
     """
-    settings = {key: options.pop(key) for key in SETTINGS}
-    strategy, reason = choose(name, options, ends)
-    named, places = names_in(arms), None if sites is None else names_in(sites)
-    if warning := warning_of(strategy, len(named), max_participants):
+    given = {key: options.pop(key) for key in SETTABLE}
+    settings = {key: value for key, value in given.items() if value is not None}
+    strategy, reason = choose(name, options, settings["range"])
+    maximum = settings["max_participants"]
+    if warning := warning_of(strategy, len(arms), maximum):
         tell(f"warning: {warning}.")
-    settings |= {"range": read_ends(ends), "sites": places}
     with quiet_warnings():
-        made = trials_at(url).create(url, trial_name, named, strategy, max_participants, **settings)
+        made = trials_at(url).create(url, trial_name, arms, strategy, **settings)
     if not answer({**_created(made), "recommended": reason, "warning": warning}, as_json):
         _show_created(made, reason)
 
 
-SETTINGS = (
-    "retain",
-    "direction",
-    "out_of_range",
-    "randomisation",
-    "deadline",
-    "release",
-    "enrolment",
-    "returning",
-    "blinding",
-    "question",
-)
-"""Options that are settings of the protocol under the same name."""
-
-
-def names_in(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",")]
-
-
-def choose(name: str | None, options: dict[str, Any], ends: str) -> tuple["Strategy", str | None]:
+def choose(
+    name: str | None, options: dict[str, Any], ends: tuple[float, float]
+) -> tuple["Strategy", str | None]:
     """The strategy, told which outcomes to expect unless somebody has; and where nobody
     has named one, why it is this.
     """
@@ -193,7 +104,7 @@ def choose(name: str | None, options: dict[str, Any], ends: str) -> tuple["Strat
     from discreet.strategies.presets import expecting
 
     said, reason = options["outcomes"], None
-    usual = YES_NO if read_ends(ends) == (0, 1) else NUMBERS
+    usual = YES_NO if ends == (0, 1) else NUMBERS
     if name is None:
         choice = _recommended(options, usual if said is None else said)
         name, reason = choice.strategy.name, choice.reason
