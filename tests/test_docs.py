@@ -15,7 +15,6 @@ from tests.support.pages import ROOT, run_page
 LONG = {
     "auditing.md",
     "commands.md",
-    "model-selection.md",
     "planning.md",
     "reproducing.md",
     "tutorial.md",
