@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -20,6 +20,7 @@ from discreet.errors import InvalidInputError
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import MOST_BYTES, Bounds
 from discreet.service.pages.base import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_FORM_BYTES
+from discreet.service.server import Place, welcome
 from discreet.service.state import Home
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import canonical, digest
@@ -452,3 +453,20 @@ def test_a_program_learns_whether_its_own_request_was_answered(key: str, tmp_pat
         leeds.ask(key=key)
         assert (leeds.was_answered(key), leeds.was_answered("another")) == (True, False)
         assert not york.was_answered(key)
+
+
+def test_only_the_first_start_prints_a_token(url: str) -> None:
+    """A service manager starts the service again after the last manager's token was
+    revoked, and keeps in its log what is printed.
+    """
+    create(url).close()
+    with closing(Home(url)) as home:
+        said = list[str]()
+        welcome(home, Place(), said.append)
+        assert "discreet_token_" in "".join(said)
+        (first,) = home.tokens.doors.all()
+        home.tokens.revoke(first.number, "a test")
+        said.clear()
+        welcome(home, Place(), said.append)
+        assert not re.search("discreet_(token|code)_", "".join(said))
+        assert "discreet token create" in "".join(said)
