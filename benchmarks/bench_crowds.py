@@ -121,7 +121,7 @@ def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, floa
     """What a call returns, and the seconds of its longest transaction: others who write
     wait for so long.
     """
-    usual, seconds = trial._store.transaction, list[float]()
+    usual, seconds = trial._database.transaction, list[float]()
 
     @contextmanager
     def timed(name: str) -> Iterator[TrialTables]:
@@ -130,11 +130,11 @@ def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, floa
             yield tables
         seconds.append(time.perf_counter() - began)
 
-    trial._store.transaction = timed  # type: ignore[method-assign]
+    trial._database.transaction = timed  # type: ignore[method-assign]
     try:
         return call(what), max(seconds)
     finally:
-        trial._store.transaction = usual  # type: ignore[method-assign]
+        trial._database.transaction = usual  # type: ignore[method-assign]
 
 
 def hold_up(url: str, strategy: Strategy, outcome: Any) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from discreet import Strategy, ctb_tt, gauss_tt, ttucb, verify_transcript
 from discreet.trials.protocol import canonical
-from discreet.trials.record import Event, first_event, fresh, link
+from discreet.trials.record import Event, chain_hash, first_event, new_state
 from discreet.trials.status import Verification
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
@@ -31,13 +31,13 @@ STRATEGIES = (
 def long_trial(url: str, strategy: Strategy) -> Trial:
     """A trial of arms that are alike."""
     trial, rng = Trial.create(url, strategy.name, ARMS, strategy, 2**30), random.Random(0)
-    now, written = fresh(trial.protocol), [first_event(trial.protocol_hash)]
+    now, written = new_state(trial.protocol), [first_event(trial.protocol_hash)]
     seats = list[schema.AssignmentRow]()
 
     def append(kind: str, **says: object) -> None:
         last, body = written[-1], canonical(says)
         seq = last.seq + 1
-        written.append(Event(seq, kind, body, link(last.hash, seq, kind, body)))
+        written.append(Event(seq, kind, body, chain_hash(last.hash, seq, kind, body)))
 
     unit = 1 / trial.protocol.grid
     for number in range(1, PEOPLE + 1):
@@ -50,7 +50,7 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
             schema.AssignmentRow(number, "", place.arm, number, schema.RECORDED, None, None, 0.0)
         )
     now.releases, now.cursor = PEOPLE, PEOPLE
-    with trial._store.transaction(strategy.name) as tables:
+    with trial._database.transaction(strategy.name) as tables:
         tables.lock()
         row = tables.row
         tables._insert(schema.events, written[row.seq :])

@@ -10,19 +10,19 @@ from typing import Any
 from unittest.mock import patch
 
 from discreet.cli import main
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 
 
 @contextmanager
 def slow_disk(seconds: float) -> Iterator[None]:
     """Every commit of this process waits so long, until the block ends."""
-    commit = Store._commit
+    commit = Database._commit
 
-    def late(store: Store, connection: Any) -> None:
+    def late(store: Database, connection: Any) -> None:
         time.sleep(seconds)
         commit(store, connection)
 
-    with patch.object(Store, "_commit", late if seconds else commit):
+    with patch.object(Database, "_commit", late if seconds else commit):
         yield
 
 

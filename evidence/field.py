@@ -87,7 +87,7 @@ def table(data: dict[str, Any]) -> list[str]:
             cells = cells_of(data, instance=name, epsilon=epsilon)
             level = "none" if epsilon is None else f"{epsilon:g}"
             both = [" → ".join(shown(days(cell, way)) for way in WAYS) for cell in cells]
-            people = f"{cells[0]['people']}"
+            people = f"{cells[0]['participants']}"
             lines.append(f"| {name} | {level} | {people} | " + " | ".join(both) + " |")
     return lines
 

@@ -31,14 +31,14 @@ ALARM = 1e-9
 def drawn() -> list[object]:
     """Something of each kind that is drawn."""
     return [
-        randomisation.new_key(),
+        randomisation.draw_key(),
         *(responses.to_units(0.3, 1) for _ in range(40)),
         *(responses.to_level(0.3, 0.5) for _ in range(40)),
-        mechanisms.noisy_totals(Totals(5, 6), 1.0, 2**20),
-        mechanisms.gaussian_totals(Totals(5), 3.0, 2**20),
+        mechanisms.add_laplace_noise(Totals(5, 6), 1.0, 2**20),
+        mechanisms.add_gaussian_noise(Totals(5), 3.0, 2**20),
         respond(0.5, 1.0, 0.1).value,
         *(respond(0.5, 1.0).value for _ in range(40)),
-        *(respond(0.5, 1.0, middle=0.5).value for _ in range(40)),
+        *(respond(0.5, 1.0, middle_level=0.5).value for _ in range(40)),
     ]
 
 
@@ -63,20 +63,20 @@ def test_a_seed_decides_all_that_is_drawn(tmp_path: Path) -> None:
 
 def test_the_seed_is_the_name_of_the_test(request: pytest.FixtureRequest) -> None:
     """However many tests came before: the first key of this one."""
-    key = randomisation.new_key()
+    key = randomisation.draw_key()
     with chance.within(request.node.nodeid):
-        assert key == randomisation.new_key()
-    assert randomisation.new_key() != key
+        assert key == randomisation.draw_key()
+    assert randomisation.draw_key() != key
 
 
 @pytest.fixture(scope="module")
 def shared() -> bytes:
-    return randomisation.new_key()
+    return randomisation.draw_key()
 
 
 def test_what_tests_share_has_a_seed_of_its_own(shared: bytes) -> None:
     with chance.within("tests/test_chance.py shared 0"):
-        assert shared == randomisation.new_key()
+        assert shared == randomisation.draw_key()
 
 
 @pytest.mark.real_chance
@@ -92,14 +92,14 @@ def test_forks_have_chance_of_their_own_and_always_the_same() -> None:
     found = [fork_and_draw() for _ in range(2)]
     with chance.within(str(chance.seed)):
         assert [fork_and_draw() for _ in range(2)] == found
-    assert len({*found, randomisation.new_key()}) == 3
+    assert len({*found, randomisation.draw_key()}) == 3
 
 
 def fork_and_draw() -> bytes:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(write, randomisation.new_key())
+        os.write(write, randomisation.draw_key())
         os._exit(0)
     os.waitpid(child, 0)
     key = os.read(read, 32)
@@ -113,12 +113,12 @@ def fork_and_draw() -> bytes:
 
 def test_noise_has_its_law() -> None:
     epsilon, draws, inner = 0.5, 4000, range(-8, 9)
-    pairs = [mechanisms.noisy_totals(Totals(0, 0), epsilon, 1) for _ in range(draws)]
+    pairs = [mechanisms.add_laplace_noise(Totals(0, 0), epsilon, 1) for _ in range(draws)]
     law = [math.tanh(epsilon / 2) * math.exp(-epsilon * abs(k)) for k in inner]
     for column in (
         [one.sum for one in pairs],
         [one.near for one in pairs],
-        [mechanisms.noisy_sum(0, epsilon, 1)[0] for _ in range(draws)],
+        [mechanisms.add_laplace(0, epsilon, 1)[0] for _ in range(draws)],
     ):
         counts = Counter(column)
         seen = [counts[k] for k in inner]
@@ -130,9 +130,9 @@ def test_noise_has_its_law() -> None:
 
 def test_gaussian_noise_has_its_law() -> None:
     draws = 3000
-    sums = [mechanisms.gaussian_totals(Totals(0), 2.0, 2**10).sum for _ in range(draws)]
+    sums = [mechanisms.add_gaussian_noise(Totals(0), 2.0, 2**10).sum for _ in range(draws)]
     assert stats.kstest(np.array(sums) / 2**11, "norm").pvalue > ALARM
-    scale = mechanisms.gaussian_noise_scale(1.0, 0.05)
+    scale = mechanisms.find_noise_scale(1.0, 0.05)
     sent = [respond(0.0, 1.0, 0.05).value for _ in range(draws)]
     assert stats.kstest(np.array(sent) / 2**20 / scale, "norm").pvalue > ALARM
 
@@ -140,7 +140,7 @@ def test_gaussian_noise_has_its_law() -> None:
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_responses_have_their_law(level: int) -> None:
     epsilon, draws = 1.0, 3000
-    seen = Counter(respond(level / 2, epsilon, middle=0.5).value for _ in range(draws))
+    seen = Counter(respond(level / 2, epsilon, middle_level=0.5).value for _ in range(draws))
     other = draws / (2 + math.exp(epsilon))
     expected = [other, other, other]
     expected[level] = draws - 2 * other

@@ -24,7 +24,7 @@ from discreet import (
     transcript_frame,
 )
 from discreet.tabular import csv_text, flat, frame_of
-from discreet.trials.transcript import _rows
+from discreet.trials.transcript import _event_rows
 
 SCRIPT = "<script>alert('1')</script>"
 FORMULA = "=HYPERLINK(1)"
@@ -149,11 +149,11 @@ def test_a_transcript_is_a_table_of_what_it_says(shown: dict[str, Any]) -> None:
     dealt = [arm for one in record["events"] if one["kind"] == "assigned" for arm in one["arms"]]
     people = frame.filter(pl.col("kind") == "assigned")
     assert people["arm"].to_list() == [ARMS.names[arm] for arm in dealt]
-    assert people["person"].to_list() == list(range(1, len(dealt) + 1))
+    assert people["participant"].to_list() == list(range(1, len(dealt) + 1))
     told = json.dumps(record)
     for name in frame.columns:
         inner = name.split("_")[0]
-        assert inner in ("event", "person", "arm", "mean") or f'"{inner}"' in told, name
+        assert inner in ("event", "participant", "arm", "mean") or f'"{inner}"' in told, name
 
 
 def test_means_are_in_units_of_the_outcomes() -> None:
@@ -175,11 +175,14 @@ def test_means_are_in_units_of_the_outcomes() -> None:
 def test_single_answers_and_added_arms_have_rows() -> None:
     names = ["A", "B"]
     added = {"seq": 2, "kind": "manager", "action": "add-arm", "about": "C", "reason": "r"}
-    assert _rows(dict(added), names)[0]["about"] == "C"
+    assert _event_rows(dict(added), names)[0]["about"] == "C"
     ended = {"seq": 3, "kind": "stopped", "conclusive": True, "recommendation": 2}
-    assert _rows(ended, names)[0]["recommendation"] == "C"
+    assert _event_rows(ended, names)[0]["recommendation"] == "C"
     answered = {"seq": 4, "kind": "answered", "answers": [[1, 0], [2, 1]], "unit": 1.0}
-    assert [(row["person"], row["answer"]) for row in _rows(answered, names)] == [(1, 0), (2, 1)]
+    assert [(row["participant"], row["answer"]) for row in _event_rows(answered, names)] == [
+        (1, 0),
+        (2, 1),
+    ]
 
 
 def test_what_is_no_transcript_is_refused() -> None:

@@ -78,11 +78,11 @@ def test_a_stored_trial_is_read_and_written_as_it_was(path: Path, name: str, clo
     assert trial._state.dump() != before
     kinds, status = sound(trial), trial.status()
     assert trial._state.dump() == before
-    pins.fill(path, trial, status.people + 30, clock)
+    pins.fill(path, trial, status.participants + 30, clock)
     later = sound(trial)
-    assert trial.status().people >= status.people + 30 or trial.status().stopped
+    assert trial.status().participants >= status.participants + 30 or trial.status().stopped
     assert status.stopped or (trial.verify(status.head).intact and len(later) > len(kinds))
-    assert ("opened" in later) == trial.protocol.keyed
+    assert ("opened" in later) == trial.protocol.has_round_keys
 
 
 @pytest.mark.parametrize("name", pins.SIMPLE)
@@ -96,7 +96,7 @@ def test_a_stored_trial_says_how_people_come(path: Path, name: str, clock: Clock
         "randomisation", made.strategy.part.randomisations[0]
     )
     status = trial.status()
-    assert [(act.action, act.about) for act in status.acts] == list(made.acts)
+    assert [(act.action, act.about) for act in status.actions] == list(made.acts)
     assert [site.name for site in status.sites] == made.settings.get("sites", [])
     assert (trial._state.run.closed, status.stopped) == (False, False)
     times = [event["at"] for event in trial.transcript()["events"] if "at" in event]
@@ -112,6 +112,6 @@ def test_a_stored_trial_that_was_left_alone_goes_on(path: Path) -> None:
     assert before.pending > 40
     assert len(trial.ask(2, site="Lyon").assignments) == 2
     status = trial.status()
-    assert (status.people, status.pending) == (before.people + 2, 2)
+    assert (status.participants, status.pending) == (before.participants + 2, 2)
     assert status.releases > before.releases
     sound(trial)

@@ -121,7 +121,7 @@ def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
 )
 def test_a_quote_says_privacy_truly_at_every_level(epsilon: float, said: str) -> None:
     protocol = {"strategy": bet_se(0.1, epsilon).to_dict(), "release": "complete"}
-    quoted = dict(quotes({"status": {"stopped": False, "acts": []}, "protocol": protocol}))
+    quoted = dict(quotes({"status": {"stopped": False, "actions": []}, "protocol": protocol}))
     assert f": had that outcome been another one, {said}" in " ".join(quoted.values())
 
 

@@ -379,7 +379,7 @@ def test_a_rehearsal_is_the_live_trial(
 
     mine = Rehearsal(strategy, people, Counted(), keys=keys).run(table)
     noise = Counted()
-    monkeypatch.setattr(wall, "noisy_totals", noise.noisy_totals)
+    monkeypatch.setattr(wall, "add_laplace_noise", noise.noisy_totals)
     rounds = count(1)
     monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)

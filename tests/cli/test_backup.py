@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from discreet.cli import main
-from discreet.trials.operations import RECORDED, RESTORED
+from discreet.trials.operations import RECORDED_MEANINGS, RESTORED
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "1"]
 CREATE += ["--max-participants", "2000"]
@@ -93,7 +93,7 @@ def test_a_restore_that_nobody_vouches_for() -> None:
     said = trial(
         *there, "--i-know-that-epsilon-is-spent-again", "--reason", "the disk is lost"
     ).stdout
-    assert RECORDED[RESTORED] in said
+    assert RECORDED_MEANINGS[RESTORED] in said
     url = ("--url", "sqlite:///again.db")
     shown = trial("status", "dose", *url).stdout
     assert "restored" in shown

@@ -39,7 +39,7 @@ def test_staff_see_codes_and_an_arm_with_a_reason() -> None:
     assert trial("unblind", "dose", one["id"], "--reason", "a fever").stdout == (
         f"{codes[one['arm']]}\n"
     )
-    assert [act["action"] for act in read("status", "dose")["acts"]] == ["unblind"]
+    assert [act["action"] for act in read("status", "dose")["actions"]] == ["unblind"]
 
 
 def test_without_blinding_there_are_none() -> None:
@@ -60,6 +60,6 @@ def test_what_is_repeated_under_a_request_is_done_once() -> None:
     assert read(*asked) == read(*asked)
     for _ in range(2):
         trial("manage", "dose", "pause", "--reason", "snow", "--key", "p-1")
-    assert [act["action"] for act in read("status", "dose")["acts"]] == ["unblind", "pause"]
+    assert [act["action"] for act in read("status", "dose")["actions"]] == ["unblind", "pause"]
     again = trial("manage", "dose", "resume", "--reason", "thaw", "--key", "p-1", code=2)
     assert "for something else" in again.stderr

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
-from discreet.trials.store.database import Store
-from discreet.trials.store.tokens import Doors
+from discreet.trials.store.database import Database
+from discreet.trials.store.tokens import TokenTable
 from tests.support.nasty import SECRET
 from tests.support.tree import commands
 
@@ -104,8 +104,8 @@ class Place:
         study = 'instances = ["mu4"]\n[[strategies]]\npreset = "ttucb"\ndelta = 0.1\n'
         (folder / "study.toml").write_text(study)
         trial.close()
-        with contextlib.closing(Store(place)) as store:
-            Doors(store)
+        with contextlib.closing(Database(place)) as store:
+            TokenTable(store)
 
     def seen(self) -> str:
         """Every row of every table."""

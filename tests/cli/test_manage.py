@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 from discreet.cli.trial_admin import DONE
-from discreet.trials.operations import MEANS, REFUSED
+from discreet.trials.operations import MEANINGS, REFUSED_ACTIONS
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-participants", "40"]
 BETS = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "5"]
@@ -111,7 +111,7 @@ def test_a_new_trial_says_what_it_covers() -> None:
     assert made["randomisation"] == "fixed"
     assert made["assignment"] in words
     assert made["guarantee"] in words
-    assert made["timing"] == made["enrolment"] == ""
+    assert made["release"] == made["enrolment"] == ""
 
 
 def test_bet_se_is_dealt_by_coins() -> None:
@@ -133,7 +133,7 @@ def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
     assert "Enrolment: people are enrolled while earlier rounds wait" in words
     assert "Use --release" not in words
     made = read(*BETS, *options)
-    assert made["timing"] in words
+    assert made["release"] in words
     assert made["enrolment"] in words
 
 
@@ -145,7 +145,7 @@ def test_people_come_from_sites() -> None:
     for words in ([], ["--site", "Rome"]):
         assert "one of Leeds, Lyon" in trial("ask", "dose", *words, code=2).stderr
     assert len(read("ask", "dose", "-n", "3", "--site", "Lyon")["assignments"]) == 3
-    sites = [(one["name"], one["people"]) for one in read("status", "dose")["sites"]]
+    sites = [(one["name"], one["participants"]) for one in read("status", "dose")["sites"]]
     assert sites == [("Leeds", 0), ("Lyon", 3)]
 
 
@@ -202,7 +202,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
 
 
 def test_every_action_has_words() -> None:
-    assert list(DONE) == list(MEANS)
+    assert list(DONE) == list(MEANINGS)
 
 
 def test_an_action_says_what_happened_and_what_it_means() -> None:
@@ -210,13 +210,13 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     read("ask", "dose", "-n", "3")
     words = trial("manage", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
     assert words.startswith("At most 30 people take part from now on.\n")
-    assert f"What it means: {MEANS['lower-maximum']}." in words
+    assert f"What it means: {MEANINGS['lower-maximum']}." in words
     assert "The public record now says so" in words
     assert "over" not in words
     assert read("status", "dose")["max_participants"] == 30
     closed = read("manage", "dose", "close-site", "Lyon", "--reason", "no staff")
     assert set(closed) == {"action", "about", "reason", "means", "stopped", "head"}
-    assert (closed["about"], closed["means"]) == ("Lyon", MEANS["close-site"])
+    assert (closed["about"], closed["means"]) == ("Lyon", MEANINGS["close-site"])
     assert closed["head"] == read("status", "dose")["head"]
     trial("ask", "dose", "--site", "Lyon", code=2)
     assert (
@@ -259,7 +259,7 @@ def test_arms_are_dropped_and_added() -> None:
     assert added.startswith("d e is added: people are assigned to it from the next round on.\n")
     dropped = trial("manage", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
     assert dropped.startswith("a is dropped: nobody is assigned to it any more.\n")
-    assert MEANS["drop-arm"] in dropped
+    assert MEANINGS["drop-arm"] in dropped
     assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
         "b",
         "c",
@@ -273,7 +273,7 @@ def test_arms_are_dropped_and_added() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        *([[action, "3"], words[:40]] for action, words in REFUSED.items()),
+        *([[action, "3"], words[:40]] for action, words in REFUSED_ACTIONS.items()),
         (["fly", "--reason", "x"], "a manager may do one of raise-maximum"),
         (["pause"], "give a reason"),
         (["pause", "now", "--reason", "x"], "takes a reason and nothing else"),

@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
-from discreet.client.address import Way, address_of, is_remote, token_of, way_to_trial
+from discreet.client.address import (
+    ServiceAddress,
+    is_remote,
+    locate_trial,
+    parse_address,
+    read_token,
+)
 from discreet.client.http import ApiRequest, HttpClient, _lost, _options
-from discreet.trials.names import in_path
+from discreet.trials.names import quote_name
 from tests.support.remote import far_away
 
 HOST = "https://trial.example.org"
@@ -33,7 +39,7 @@ TOKEN = "discreet_AbC-123_xyz"
 )
 def test_addresses(url: str, found: tuple[str, str | None]) -> None:
     assert is_remote(url)
-    assert address_of(url) == found
+    assert parse_address(url) == found
 
 
 @pytest.mark.parametrize(
@@ -59,43 +65,43 @@ def test_addresses_that_are_refused(url: str, words: str) -> None:
 
 
 def test_names_beside_addresses() -> None:
-    assert way_to_trial(f"{HOST}/t/dose", None)[1] == "dose"
-    assert way_to_trial(f"{HOST}/t/dose", "dose")[1] == "dose"
+    assert locate_trial(f"{HOST}/t/dose", None)[1] == "dose"
+    assert locate_trial(f"{HOST}/t/dose", "dose")[1] == "dose"
     for url, name in ((f"{HOST}/t/dose", "other"), (HOST, None), (HOST, 5), (f"{HOST}/t/", None)):
         with pytest.raises(InvalidInputError):
-            way_to_trial(url, name)
+            locate_trial(url, name)
     for name in ("a/b", "..", ".", "%2F", "ü ?#"):
-        assert address_of(f"{HOST}/t/{in_path(name)}") == (HOST, name)
-        assert not set(in_path(name)) & set("/?#")
+        assert parse_address(f"{HOST}/t/{quote_name(name)}") == (HOST, name)
+        assert not set(quote_name(name)) & set("/?#")
 
 
 def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISCREET_TOKEN", "DISCREET_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
-    assert token_of() is None
+    assert read_token() is None
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     monkeypatch.setenv("DISCREET_TOKEN_FILE", str(file))
-    assert token_of() == TOKEN
+    assert read_token() == TOKEN
     monkeypatch.setenv("DISCREET_TOKEN", "other")
-    assert (token_of(), token_of(f" {TOKEN} ")) == ("other", TOKEN)
+    assert (read_token(), read_token(f" {TOKEN} ")) == ("other", TOKEN)
     monkeypatch.delenv("DISCREET_TOKEN")
     for wrong in ("two words", "", "a\nb", "ü", "x" * 501):
         file.write_text(wrong)
         with pytest.raises(InvalidInputError, match="a single word") as found:
-            token_of()
+            read_token()
         assert not wrong or wrong not in str(found.value)
         with pytest.raises(InvalidInputError, match="a single word"):
-            token_of(wrong)
+            read_token(wrong)
     file.unlink()
     with pytest.raises(InvalidInputError, match="DISCREET_TOKEN_FILE"):
-        token_of()
+        read_token()
     with pytest.raises(InvalidInputError, match="a single word"):
-        token_of(5)
+        read_token(5)
 
 
 def test_no_token_is_shown() -> None:
-    way = Way(HOST, TOKEN, None, 60.0)
+    way = ServiceAddress(HOST, TOKEN, None, 60.0)
     assert TOKEN not in f"{way!r} {way}"
 
 
@@ -106,13 +112,13 @@ def test_patience(patience: Any) -> None:
 
 
 def test_certificates_are_always_checked(tmp_path: Path) -> None:
-    assert _options(Way(HOST, None, None, 1.0))["verify"] is True
+    assert _options(ServiceAddress(HOST, None, None, 1.0))["verify"] is True
     wrong = tmp_path / "none.pem"
     wrong.write_text("nothing")
     for ca in (wrong, tmp_path / "absent.pem"):
         with pytest.raises(InvalidInputError, match="certificates"):
             RemoteTrial.open(HOST, "dose", token="x", ca=str(ca))
-    plain = _options(Way("http://localhost", None, None, 1.0))
+    plain = _options(ServiceAddress("http://localhost", None, None, 1.0))
     assert (plain["trust_env"], plain["follow_redirects"]) == (False, False)
 
 
@@ -153,7 +159,7 @@ def test_an_authority_of_ones_own(
         settings: Any = {"arms": ["a", "b"], "strategy": bet_se(0.1, 1.0), "max_participants": 100}
         trial = Trial.create(far.base, "dose", **settings, ca=certificate[0])
         assert len(trial.ask(2).assignments) == 2
-        assert Trial.open(trial.url, ca=certificate[0]).status().people == 2
+        assert Trial.open(trial.url, ca=certificate[0]).status().participants == 2
         trial.close()
 
 

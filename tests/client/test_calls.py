@@ -141,7 +141,7 @@ def test_names(name: str, far: Far) -> None:
     trial, _ = both(far, name=name)
     trial.ask()
     again = Trial.open(trial.url)
-    assert (again.protocol.name, again.status().people) == (name, 1)
+    assert (again.protocol.name, again.status().participants) == (name, 1)
     assert Trial.open(far.base, name).url == trial.url
 
 
@@ -227,7 +227,7 @@ def test_errors_are_the_same(far: Far) -> None:
     del wrong["no name"]
     differ = {name for name, call in wrong.items() if said(call, trial) != said(call, local)}
     assert not differ
-    assert trial.status().people == 0
+    assert trial.status().participants == 0
     assert trial.audit_trail() == local.audit_trail()
 
 
@@ -269,7 +269,7 @@ def test_a_service_that_goes_back_is_found_out(far: Far) -> None:
         with pytest.raises(TamperedError, match="are known"):
             call()
     trial._seen = seen
-    assert trial.status().people == before.people + 1, "it was done, and found out"
+    assert trial.status().participants == before.participants + 1, "it was done, and found out"
 
 
 def test_verify_trusts_nobody(far: Far) -> None:
@@ -295,8 +295,8 @@ def test_a_site_is_blinded_until_the_end(far: Far) -> None:
     monitor = Trial.open(trial.url, token=far.token("monitor", trial="colours"))
     assert (nurse.user, vars(nurse)["site"]) == ("a site", "Leeds")
     one = nurse.ask().assignments[0]
-    assert one.arm in trial.codes()
-    assert nurse.unblind(one.id, "a fever") == trial.codes()[one.arm]
+    assert one.arm in trial.list_codes()
+    assert nurse.unblind(one.id, "a fever") == trial.list_codes()[one.arm]
     trial.manage("drop-arm", "it does badly", "blue")
     while not nurse.ask(20).stopped:
         nurse.tell_many({open.id: 1.0 for open in nurse.open_assignments()})
@@ -304,14 +304,20 @@ def test_a_site_is_blinded_until_the_end(far: Far) -> None:
         if whole.stopped:
             break
         assert (shown.arms, shown.leads, shown.recommendation) == ((), (), None)
-        assert [act.action for act in shown.acts] == ["unblind"]
+        assert [act.action for act in shown.actions] == ["unblind"]
         assert not any(arm in str(shown) for arm in ARMS)
-        assert (shown.people, shown.head) == (whole.people, whole.head)
+        assert (shown.participants, shown.head) == (whole.participants, whole.head)
         assert monitor.status() == trial.status() == whole
         assert whole.arms
     assert local.status().stopped
     assert nurse.status() == local.status()
-    for refused in (nurse.transcript, nurse.audit_trail, nurse.codes, nurse.verify, nurse.expire):
+    for refused in (
+        nurse.transcript,
+        nurse.audit_trail,
+        nurse.list_codes,
+        nurse.verify,
+        nurse.expire,
+    ):
         with pytest.raises(RefusedError, match="of the role site"):
             refused()
     with pytest.raises(RefusedError, match="of the role monitor"):
@@ -367,7 +373,7 @@ def test_many_at_once(far: Far) -> None:
         ids = [id for some in threads.map(enrol, range(50)) for id in some]
     assert len(set(ids)) == len(ids) == 50
     status = trial.status()
-    assert (status.people, status.pending) == (50, 0)
+    assert (status.participants, status.pending) == (50, 0)
     assert trial.verify().intact
     with pytest.raises(InvalidInputError, match="there is no assignment"):
         trial.tell(UNKNOWN, 1)

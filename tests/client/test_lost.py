@@ -17,8 +17,8 @@ import pytest
 
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
 from discreet.client import http
-from discreet.client.address import Way
-from discreet.client.http import ApiRequest, Got, HttpClient, Lost, plain_key
+from discreet.client.address import ServiceAddress
+from discreet.client.http import Answer, ApiRequest, HttpClient, NoAnswer, encode_key
 from tests.support.remote import BUSY, CUT, LIMITED, LOST, Far, now_and_then
 from tests.support.stores import ARMS, create
 
@@ -46,7 +46,7 @@ def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
     trial = create(far.base, strategy=BETS, blinding="codes")
     local = Trial.open(far.url, "colours")
     calls = changes(trial)
-    before, people = len(local.audit_trail()), local.status().people
+    before, people = len(local.audit_trail()), local.status().participants
     far.calls, found = [], {}
     for name, call in calls.items():
         far.fate = now_and_then(fate, 2)
@@ -55,11 +55,11 @@ def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
     assert len(keys) == 3 * len(calls), "each was made three times"
     assert len(set(keys)) == len(calls), "with one key"
     assert len(local.audit_trail()) == before + len(calls), "and done once"
-    assert local.status().people == people + 2
+    assert local.status().participants == people + 2
     assert len(found["ask"].assignments) == 2
     assert (found["tell"].new, found["miss"].new) == (1, 1)
     assert found["reissue"].id in [one.id for one in local.open_assignments()]
-    assert [act.action for act in local.status().acts] == ["unblind", "pause"]
+    assert [act.action for act in local.status().actions] == ["unblind", "pause"]
     assert local.verify().intact
 
 
@@ -79,7 +79,7 @@ def test_the_service_starts_again(far: Far) -> None:
     assert trial.ask(3, key="k") == first
     starting.join()
     assert trial.tell(first.assignments[0].id, 1).new == 1
-    assert trial.status().people == 3
+    assert trial.status().participants == 3
 
 
 def test_patience_ends(far: Far) -> None:
@@ -96,11 +96,11 @@ def test_patience_ends(far: Far) -> None:
     with pytest.raises(StoreError, match="key='mine'"):
         trial.ask(key="mine")
     far.fate = lambda _path: None
-    assert Trial.open(far.url, "colours").status().people == 2
+    assert Trial.open(far.url, "colours").status().participants == 2
     again = trial.ask(key=key)
     assert len(again.assignments) == 1
     assert trial.ask(key=key) == again
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
     far.stop()
     with pytest.raises(StoreError, match="Nothing was done"):
         trial.tell(again.assignments[0].id, 1)
@@ -141,7 +141,7 @@ def test_many_callers_of_a_bad_connection(far: Far) -> None:
     trial.close()
     local = Trial.open(far.url, "colours")
     status = local.status()
-    assert (status.people, status.pending) == (24, 0)
+    assert (status.participants, status.pending) == (24, 0)
     told = [entry for entry in local.audit_trail() if entry.action == "tell"]
     assert sum(entry.participants for entry in told) == 24
     assert local.verify().intact
@@ -165,39 +165,39 @@ class Network:
     waited.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Got | Lost]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Answer | NoAnswer]) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.pauses: list[float] = []
         self._answers = iter(answers)
         monkeypatch.setattr(HttpClient, "_send", self._send)
         monkeypatch.setattr(time, "sleep", self.pauses.append)
 
-    def _send(self, *request: Any) -> Got | Lost:
+    def _send(self, *request: Any) -> Answer | NoAnswer:
         self.sent.append(request)
         return next(self._answers)
 
-    def call(self, request: ApiRequest, patience: float = 60.0) -> Got:
-        client = HttpClient(Way("https://far.example", "secret", None, patience))
+    def call(self, request: ApiRequest, patience: float = 60.0) -> Answer:
+        client = HttpClient(ServiceAddress("https://far.example", "secret", None, patience))
         client._answered = True
         return client.call(request)
 
 
-OK = Got(200, {}, b"{}")
-GONE = Lost("gone", True, True)
+OK = Answer(200, {}, b"{}")
+GONE = NoAnswer("gone", True, True)
 
 
 def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = Got(503, {"retry-after": "3"}, b"")
+    busy = Answer(503, {"retry-after": "3"}, b"")
     network = Network(monkeypatch, [GONE] * 12 + [OK])
     assert network.call(ApiRequest("POST", "/x"), patience=1000.0) == OK
     assert len(network.pauses) == 12
     for place, pause in enumerate(network.pauses):
-        longest = min(http.FIRST_PAUSE * 2**place, http.LONGEST_PAUSE)
+        longest = min(http.MIN_PAUSE * 2**place, http.MAX_PAUSE)
         assert longest / 2 <= pause <= longest
     network = Network(monkeypatch, [busy, OK])
     network.call(ApiRequest("GET", "/x"))
     assert network.pauses == [3.0]
-    network = Network(monkeypatch, [Got(429, {"retry-after": "100"}, b"")])
+    network = Network(monkeypatch, [Answer(429, {"retry-after": "100"}, b"")])
     with pytest.raises(StoreError, match="Nothing was done"):
         network.call(ApiRequest("POST", "/x"))
     assert network.pauses == [], "nobody waits so long"
@@ -205,7 +205,7 @@ def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500, 301])
 def test_answers_that_are_not_asked_for_again(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = Network(monkeypatch, [Got(status, {}, b"<html>")])
+    network = Network(monkeypatch, [Answer(status, {}, b"<html>")])
     with pytest.raises(StoreError) as error:
         network.call(ApiRequest("POST", "/x"))
     assert (len(network.sent), network.pauses) == (1, [])
@@ -224,7 +224,7 @@ def test_every_try_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keys_that_a_header_cannot_carry() -> None:
-    assert plain_key("a-key") == "a-key"
+    assert encode_key("a-key") == "a-key"
     for key in ("é", " a", "a b", "x" * 201, "a\nb"):
-        assert len(plain_key(key)) == 64
-    assert plain_key("é") != plain_key("è")
+        assert len(encode_key(key)) == 64
+    assert encode_key("é") != encode_key("è")

@@ -37,18 +37,20 @@ class CommandTrial:
     def ask(
         self,
         n: int | None = None,
-        people: Sequence[str] | None = None,
+        participants: Sequence[str] | None = None,
         site: str | None = None,
-        request: str | None = None,
+        key: str | None = None,
     ) -> AskResult:
         words = [] if n is None else [f"--count={n}"]
-        words += [] if people is None else ["--participants=-"]
+        words += [] if participants is None else ["--participants=-"]
         words += [] if site is None else [f"--site={site}"]
-        words += [] if request is None else [f"--key={request}"]
-        found = self._run("ask", *words, input=None if people is None else "\n".join(people))
+        words += [] if key is None else [f"--key={key}"]
+        found = self._run(
+            "ask", *words, input=None if participants is None else "\n".join(participants)
+        )
         rows = tuple(Assignment(**row) for row in found["assignments"])
-        flags = {key: found[key] for key in ("waiting", "stopped", "middle", "paused")}
-        return AskResult(rows, not_assigned=tuple(found["left"]), **flags)
+        flags = {key: found[key] for key in ("waiting", "stopped", "middle_level", "paused")}
+        return AskResult(rows, not_assigned=tuple(found["not_assigned"]), **flags)
 
     def tell(self, id: str, outcome: float) -> TellResult:
         return _told(self._run("tell", id, str(outcome)))
@@ -88,12 +90,12 @@ class CommandTrial:
         return _as_object(self._run("verify", *words))
 
     def audit_trail(self) -> list[Any]:
-        return [_as_object(row) for row in self._run("audit trail")["audit trail"]]
+        return [_as_object(row) for row in self._run("audit-trail")["audit_trail"]]
 
     def unblind(self, id: str, reason: str) -> str:
         return str(self._run("unblind", id, f"--reason={reason}")["arm"])
 
-    def codes(self) -> Any:
+    def list_codes(self) -> Any:
         return self._run("codes")["codes"]
 
     def close(self) -> None:
@@ -101,7 +103,7 @@ class CommandTrial:
 
 
 def _told(found: dict[str, Any]) -> TellResult:
-    return TellResult(found["accepted"], tuple(found["before"]), tuple(found["late"]))
+    return TellResult(found["accepted"], tuple(found["already_told"]), tuple(found["late"]))
 
 
 def _as_object(document: Any) -> Any:

@@ -19,7 +19,7 @@ def test_each_assignment_has_an_id_and_an_arm(create: Create) -> None:
     assert len({one.id for one in batch.assignments}) == 6
     assert {one.arm for one in batch.assignments} <= {"usual", "new", "third"}
     assert (batch.stopped, batch.paused) == (False, False)
-    assert trial.status().people == 6
+    assert trial.status().participants == 6
 
 
 def test_a_repeated_key_gets_the_same_assignments(create: Create) -> None:
@@ -27,7 +27,7 @@ def test_a_repeated_key_gets_the_same_assignments(create: Create) -> None:
     first = trial.ask(2, key="visit 1")
     assert trial.ask(2, key="visit 1") == first
     assert trial.ask(2, key="visit 2").assignments != first.assignments
-    assert trial.status().people == 4
+    assert trial.status().participants == 4
     with pytest.raises(InvalidInputError):
         trial.ask(3, key="visit 1")
 
@@ -37,7 +37,7 @@ def test_an_outcome_counts_once(create: Create) -> None:
     id = trial.ask(1).assignments[0].id
     assert trial.tell(id, 1).new == 1
     again = trial.tell(id, 0)
-    assert (again.new, again.before) == (0, (id,))
+    assert (again.new, again.already_told) == (0, (id,))
     assert trial.open_assignments() == []
 
 
@@ -67,7 +67,7 @@ def test_a_missing_outcome_looks_like_a_recorded_one(create: Create) -> None:
     first, second = (one.id for one in trial.ask(2).assignments)
     assert trial.miss(first).new == trial.tell(second, 1).new == 1
     assert trial.open_assignments() == []
-    assert trial.tell(first, 1).before == (first,)
+    assert trial.tell(first, 1).already_told == (first,)
 
 
 def test_an_outcome_can_be_corrected_before_its_release(create: Create) -> None:
@@ -77,7 +77,7 @@ def test_an_outcome_can_be_corrected_before_its_release(create: Create) -> None:
         trial.amend(id, 1)
     trial.tell(id, 1)
     trial.amend(id, 0)
-    assert trial.tell(id, 1).before == (id,)
+    assert trial.tell(id, 1).already_told == (id,)
 
 
 def test_a_new_id_replaces_the_former_one(create: Create) -> None:
@@ -144,19 +144,19 @@ def test_outcomes_that_are_late_do_not_count(create: Create, clock: Any) -> None
 
 def test_a_returning_participant_keeps_the_assignment(create: Create) -> None:
     trial = create(returning="same-arm")
-    first = trial.ask(people=["ann", "bob"]).assignments
-    again = trial.ask(people=["bob"]).assignments
+    first = trial.ask(participants=["ann", "bob"]).assignments
+    again = trial.ask(participants=["bob"]).assignments
     assert [one.id for one in again] == [first[1].id]
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
 
 
 def test_a_returning_participant_is_refused_if_the_protocol_says_so(create: Create) -> None:
     trial = create(returning="refuse")
-    trial.ask(people=["ann"])
+    trial.ask(participants=["ann"])
     with pytest.raises(InvalidInputError) as refused:
-        trial.ask(people=["ann"])
+        trial.ask(participants=["ann"])
     assert "ann" not in str(refused.value)
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
 
 
 def test_sites_are_those_of_the_protocol(create: Create) -> None:
@@ -166,7 +166,10 @@ def test_sites_are_those_of_the_protocol(create: Create) -> None:
         trial.ask(1, site="Rome")
     assert len(trial.open_assignments("Leeds")) == 2
     assert trial.open_assignments("Lyon") == []
-    assert [(one.name, one.people) for one in trial.status().sites] == [("Leeds", 2), ("Lyon", 0)]
+    assert [(one.name, one.participants) for one in trial.status().sites] == [
+        ("Leeds", 2),
+        ("Lyon", 0),
+    ]
 
 
 # --- management actions ---------------------------------------------------------------
@@ -179,7 +182,7 @@ def test_a_paused_trial_enrols_nobody_until_it_goes_on(create: Create) -> None:
     assert (batch.assignments, batch.paused) == ((), True)
     trial.manage("resume", "thaw")
     assert len(trial.ask(1).assignments) == 1
-    acts = trial.status().acts
+    acts = trial.status().actions
     assert [(act.action, act.reason) for act in acts] == [("pause", "snow"), ("resume", "thaw")]
 
 
@@ -213,10 +216,10 @@ def test_actions_need_a_reason(create: Create) -> None:
 def test_a_blinded_trial_gives_codes_and_says_who_was_unblinded(create: Create) -> None:
     trial = create(blinding="codes")
     (given,) = trial.ask(1).assignments
-    codes = trial.codes()
+    codes = trial.list_codes()
     assert given.arm in codes
     assert trial.unblind(given.id, "an emergency") == codes[given.arm]
-    assert [(act.action, act.reason) for act in trial.status().acts] == [
+    assert [(act.action, act.reason) for act in trial.status().actions] == [
         ("unblind", "an emergency")
     ]
 
@@ -226,7 +229,7 @@ def test_the_audit_trail_has_no_outcome(create: Create) -> None:
     id = trial.ask(1).assignments[0].id
     trial.tell(id, 1)
     entries = trial.audit_trail()
-    assert {entry.call for entry in entries} >= {"create", "ask", "tell"}
+    assert {entry.action for entry in entries} >= {"create", "ask", "tell"}
     assert not [entry for entry in entries if id in str(entry)]
 
 

@@ -15,7 +15,7 @@ from discreet.simulation.per_participant import make_noise_drawer, make_sender
 from discreet.strategies.run import Belief, Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import sum_noise
-from discreet.trials.randomisation import usual_randomisation
+from discreet.trials.randomisation import default_randomisation
 
 MEANS = np.array([0.15, 0.85, 0.5])
 RUNS = 30
@@ -30,7 +30,7 @@ def spread(people: int, weights: list[int]) -> list[int]:
 
 def begun(strategy: Strategy, rounds: int, cap: int = 6000, **randomisation: object) -> Run:
     """A run after some releases, all of them just at their means."""
-    way = Randomisation(usual_randomisation(strategy), **randomisation)  # type: ignore[arg-type]
+    way = Randomisation(default_randomisation(strategy), **randomisation)  # type: ignore[arg-type]
     run = new_run(strategy, 3, cap, strategy.delta, randomisation=way)
     for _ in range(rounds):
         run.fill(spread)

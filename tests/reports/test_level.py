@@ -42,7 +42,7 @@ def tied(home: Home, monkeypatch: pytest.MonkeyPatch) -> Trial:
 
 def stand(*means: float | None, best: str | None = "a", **more: Any) -> dict[str, Any]:
     arms = [{"name": name, "mean": mean} for name, mean in zip("abcd", means, strict=False)]
-    nothing: dict[str, Any] = {"conclusive": False, "stopped": False, "acts": (), "leads": ()}
+    nothing: dict[str, Any] = {"conclusive": False, "stopped": False, "actions": (), "leads": ()}
     return nothing | {"arms": arms, "recommendation": best} | more
 
 

@@ -17,7 +17,7 @@ from discreet.reports.trial import _p_value, audit_dates
 from discreet.reports.trial_data import Course, compare
 from discreet.reports.trial_text import error_quote, privacy_quote
 from discreet.trials.status import AuditEntry
-from discreet.trials.transcript import check_transcript
+from discreet.trials.transcript import check_parsed_transcript
 from tests.support.keys import seeded_keys
 
 ARMS = ["placebo", "new drug"]
@@ -64,7 +64,7 @@ def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> N
     control = text(section(trial_page(said, "placebo"), "Differences between the arms"))
     assert "compared with placebo, as chosen by those who made this page" in control
     course = Course(said)
-    check_transcript(said, watch=course.watch)
+    check_parsed_transcript(said, watch=course.watch)
     for name, reference, page in (("placebo", None, best), ("new drug", "placebo", control)):
         compared = compare(course, reference)
         assert compared is not None
@@ -94,7 +94,7 @@ def test_differences_are_in_the_units_of_outcomes(
         trial.tell_many({one.id: span[int(one.arm == "slow")] for one in batch})
     said = trial.transcript()
     course = Course(said)
-    assert check_transcript(said, watch=course.watch).intact
+    assert check_parsed_transcript(said, watch=course.watch).intact
     compared = compare(course, "slow")
     assert compared is not None
     (row,) = compared.rows
@@ -115,11 +115,11 @@ def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None
             trial.tell_many({one.id: float(one.arm in "bd") for one in batch})
         said = trial.transcript()
         course = Course(said)
-        assert check_transcript(said, watch=course.watch).intact
+        assert check_parsed_transcript(said, watch=course.watch).intact
         compared = compare(course, "a")
         assert compared is not None
         assert course.replay is not None
-        run = course.replay.now.run
+        run = course.replay.state.run
         assert compared.level == pytest.approx(1 - 4e-20 * (1 + added))
         for row in compared.rows:
             pair = run.pair(row.arm, 0)
@@ -170,7 +170,7 @@ def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
 def test_the_flow_is_that_of_the_record(said: dict[str, Any]) -> None:
     page = trial_page(said, assessed=1000)
     flow = text(section(page, "Flow of people"))
-    people = said["status"]["people"]
+    people = said["status"]["participants"]
     stated = "1000 people, as stated by those who publish this; not in the record"
     assert f"{stated} not assigned: {1000 - people}" in flow
     sites = {"Leeds": [0, 0], "Lyon": [0, 0]}
@@ -207,7 +207,7 @@ def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.M
 
 def about(strategy: Any, **protocol: Any) -> dict[str, Any]:
     status = {"stopped": True, "conclusive": True, "recommendation": "b", "correctness": "no proof"}
-    status |= {"smallest_delta": None, "error_rate": None, "acts": []}
+    status |= {"smallest_delta": None, "error_rate": None, "actions": []}
     chosen: dict[str, Any] = {"release": "complete", "enrolment": "waiting", "deadline": None}
     chosen |= {"strategy": strategy.to_dict(), "randomisation": strategy.part.randomisations[0]}
     return {"protocol": chosen | protocol, "status": status}

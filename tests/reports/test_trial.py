@@ -26,7 +26,7 @@ from discreet.trials.settings import (
     RELEASE,
     SCHEDULED,
 )
-from discreet.trials.transcript import check_transcript
+from discreet.trials.transcript import check_parsed_transcript
 from discreet.wording import as_sure
 
 EVIL = "<b>Ly&on</b>"
@@ -84,10 +84,10 @@ def test_people_without_a_site_are_counted() -> None:
 
 
 def test_arms_that_came_and_went() -> None:
-    status = {"acts": [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]}
+    status = {"actions": [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]}
     assert arm_notes(status) == {"d": "added later", "a": "dropped by hand"}
     assert left_words(status).startswith("d was added later. a was dropped by hand: the answer")
-    status["acts"].append(act("drop-arm", "d"))
+    status["actions"].append(act("drop-arm", "d"))
     assert arm_notes(status)["d"] == "added later, dropped by hand"
     assert "d, a were dropped by hand" in left_words(status)
 
@@ -95,13 +95,13 @@ def test_arms_that_came_and_went() -> None:
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow: dict[str, Any] = {"people": 9, "max_participants": 20, "pending": 9, "waiting": 6}
     flow["past_deadline"] = None
-    status = {**flow, "stopped": False, "timing": RELEASE[SCHEDULED], "next_release": 86_400}
+    status = {**flow, "stopped": False, "release": RELEASE[SCHEDULED], "next_release": 86_400}
     assert flow_words(status) == (
         "9 of at most 20 people; 9 outcomes, told or not, have not been looked at yet; 6 of them "
         "are looked at after 1970-01-02 00:00:00 UTC."
     )
     assert flow_words({**status, "next_release": None}).endswith("have not been looked at yet.")
-    complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
+    complete = {**status, "release": RELEASE[COMPLETE], "next_release": None}
     assert flow_words(complete).endswith("9 outcomes are not in, the next look waits for 6.")
     assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
     late = flow_words({**complete, "pending": 0, "past_deadline": 2})
@@ -112,10 +112,10 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
     acts = [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]
-    status = {"acts": acts, "delta": 0.05, "error_rate": 0.15}
+    status = {"actions": acts, "delta": 0.05, "error_rate": 0.15}
     assert reshaped_words(status).endswith("at most 0.15, which takes the place of 0.05")
     assert reshaped_words({**status, "error_rate": None}) == "", "where there is no proof"
-    assert reshaped_words({**status, "acts": acts[2:], "error_rate": 0.05}) == ""
+    assert reshaped_words({**status, "actions": acts[2:], "error_rate": 0.05}) == ""
 
 
 @pytest.mark.parametrize(("kind", "drifts"), [(SIMPLE, True), (SHUFFLED, False)])
@@ -223,7 +223,7 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     play(trial, 600)
     said = trial.transcript()
     course = Course(said)
-    assert check_transcript(said, watch=course.watch).intact
+    assert check_parsed_transcript(said, watch=course.watch).intact
     made = course.path()
     assert made.names == ("5 mg", "10 mg", "20 mg", "40 mg")
     assert made.means.shape == (len(made.people), 4)

@@ -14,7 +14,7 @@ from discreet.service import auth
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import POLICY, REPORT_POLICY
-from discreet.trials.names import from_path, in_path
+from discreet.trials.names import quote_name, unquote_name
 from tests.support.clock import Clock
 from tests.support.service import Service, serving
 
@@ -101,16 +101,16 @@ def test_a_trial_from_creation_to_its_record(client: httpx.Client, service: Serv
     with closing(Trial.open(service.home.url, "dose")) as trial:
         assert status == trial.status().to_dict()
     assert client.get("/trials/dose/verify").json()["intact"]
-    assert client.get("/trials/dose/transcript").json()["status"]["people"] == 3
+    assert client.get("/trials/dose/transcript").json()["status"]["participants"] == 3
     calls = [one["action"] for one in client.get("/trials/dose/audit-trail").json()]
     assert {"ask", "tell", "amend"} <= set(calls)
-    assert client.get("/trials").json()[0]["people"] == 3
+    assert client.get("/trials").json()[0]["participants"] == 3
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_every_name_has_its_place_in_a_path(name: str) -> None:
-    part = in_path(name)
-    assert from_path(part) == name
+    part = quote_name(name)
+    assert unquote_name(part) == name
     assert "/" not in part
     assert part not in (".", "..")
 
@@ -132,10 +132,10 @@ def test_a_trial_of_any_name_is_reached_at_every_endpoint(
     assert len(reads) >= 5
     for name in kept:
         for path in reads:
-            answer = client.get(path.replace("{name}", in_path(name)))
+            answer = client.get(path.replace("{name}", quote_name(name)))
             assert answer.status_code == 200, (name, path, answer.text)
-        assert client.get(f"/trials/{in_path(name)}").json()["name"] == name
-        asked = client.post(f"/trials/{in_path(name)}/ask", json={"n": 1})
+        assert client.get(f"/trials/{quote_name(name)}").json()["name"] == name
+        asked = client.post(f"/trials/{quote_name(name)}/ask", json={"n": 1})
         assert len(asked.json()["assignments"]) == 1, name
 
 
@@ -195,8 +195,8 @@ def test_names_that_rewrite_a_screen_are_refused(client: httpx.Client, service: 
         assert not set("\x1b\u202e\x07") & set(answer.text)
     answer = client.post("/tokens", json={"name": bad, "role": "monitor"})
     assert answer.status_code == 422
-    assert client.get(f"/trials/{in_path(bad)}").status_code == 404
-    assert not set("\x1b\u202e\x07") & set(client.get(f"/trials/{in_path(bad)}").text)
+    assert client.get(f"/trials/{quote_name(bad)}").status_code == 404
+    assert not set("\x1b\u202e\x07") & set(client.get(f"/trials/{quote_name(bad)}").text)
 
 
 def test_a_clock_that_jumps(
@@ -219,7 +219,7 @@ def test_a_clock_that_jumps(
     refused = client.post("/trials/dose/ask", json={"site": "Leeds"})
     assert refused.status_code == 503
     assert "set-clock" in refused.json()["detail"]
-    assert client.get("/trials/dose").json()["people"] == 2
+    assert client.get("/trials/dose").json()["participants"] == 2
     said = {"action": "set-clock", "reason": "the clock was wrong"}
     assert client.post("/trials/dose/manage", json=said).status_code == 200
     assert client.post("/trials/dose/ask", json={"site": "Leeds"}).status_code == 200
@@ -307,7 +307,7 @@ def test_a_status_is_computed_once_for_all_who_ask(
     before = client.get("/trials/dose").json()
     client.post("/trials/dose/ask", json={"n": 1})
     after = client.get("/trials/dose").json()
-    assert after["people"] == before["people"] + 1
+    assert after["participants"] == before["participants"] + 1
 
 
 def test_an_unexpected_error_is_logged_without_its_words(

@@ -418,7 +418,7 @@ def test_a_key_does_not_answer_for_another_reason(url: str) -> None:
         trial.manage("pause", "a fire", key="pause")
     with pytest.raises(InvalidInputError, match="for something else"):
         trial.unblind(id, "curious", key="unblind")
-    assert [act.reason for act in trial.status().acts] == ["snow", "a fever"]
+    assert [act.reason for act in trial.status().actions] == ["snow", "a fever"]
 
 
 def test_whoever_gets_an_answer_again_is_noted(url: str) -> None:
@@ -464,7 +464,7 @@ def test_only_the_first_start_prints_a_token(url: str) -> None:
         said = list[str]()
         welcome(home, Place(), said.append)
         assert "discreet_token_" in "".join(said)
-        (first,) = home.tokens.doors.all()
+        (first,) = home.tokens.doors.list_all()
         home.tokens.revoke(first.number, "a test")
         said.clear()
         welcome(home, Place(), said.append)

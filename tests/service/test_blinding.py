@@ -13,7 +13,7 @@ from discreet import Trial, adap_tt_star, bet_se, respond, verify_transcript
 from discreet.service.auth import Visitor
 from discreet.service.state import blinded, shown
 from discreet.trials.protocol import canonical
-from discreet.trials.record import link
+from discreet.trials.record import chain_hash
 from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, MONITOR, SITE
 from tests.support.forge import rechained
@@ -89,7 +89,7 @@ def test_a_blinded_site_cannot_confirm_a_guessed_arm(url: str) -> None:
                     body = {"arms": [arm], "first": number, "site": "Leeds"}
                     salted = [body, *({**body, "salt": word} for word in words)]
                     guesses = [
-                        f"{seq}:{link(previous, int(seq), 'assigned', canonical(one))}"
+                        f"{seq}:{chain_hash(previous, int(seq), 'assigned', canonical(one))}"
                         for one in salted
                     ]
                     assert client.get(path, headers={"Discreet-Head": head}).status_code == 200

@@ -19,7 +19,7 @@ import pytest
 from discreet import InvalidInputError, RoundedWarning, Trial, bet_se, verify_transcript
 from discreet.trials.listing import list_trials
 from discreet.trials.protocol import canonical, digest
-from discreet.trials.record import SALT, Head, link
+from discreet.trials.record import SALT, Head, chain_hash
 from discreet.trials.transcript import read_transcript
 from tests.support.browser import call
 
@@ -66,7 +66,7 @@ def in_python(transcript: dict[str, Any]) -> int:
     for said in transcript["events"]:
         seq, kind, hash = (said.get(name) for name in ("seq", "kind", "hash"))
         body = {name: part for name, part in said.items() if name not in ("seq", "kind", "hash")}
-        linked = hash == link(head.hash, seq, kind, canonical(body))
+        linked = hash == chain_hash(head.hash, seq, kind, canonical(body))
         named = {"protocol": begin, "salt": body.get("salt")}
         first = head.seq > 0 or (kind, body) == ("created", named)
         if type(seq) is not int or seq != head.seq + 1 or not linked or not first:
@@ -191,7 +191,7 @@ def linked(protocol: dict[str, Any], bodies: list[dict[str, Any]], first: Any = 
     events, head = list[dict[str, Any]](), begin
     for seq, body in enumerate(says, start=1):
         kind = "created" if seq == 1 else f"k{seq}"
-        head = link(head, seq, kind, canonical(body))
+        head = chain_hash(head, seq, kind, canonical(body))
         events.append({"seq": seq, "kind": kind, **body, "hash": head})
     status = {"head": f"{len(events)}:{head}"}
     return {"protocol": protocol, "protocol_hash": begin, "events": events, "status": status}

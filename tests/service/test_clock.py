@@ -13,7 +13,7 @@ from discreet.errors import StoreError
 from discreet.service import server as keeper
 from discreet.service.server import do_what_is_due, keeping_time
 from discreet.service.state import Home
-from discreet.trials.listing import timed_trials
+from discreet.trials.listing import list_trials_with_deadline
 from tests.support.clock import Clock
 from tests.support.service import wait_for
 from tests.support.stores import ARMS
@@ -56,8 +56,8 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
     assert timeless.status().pending == 3
     assert clocked.verify().intact
     assert silent.verify().intact
-    assert "clocked" not in timed_trials(home.store)
-    assert "timeless" not in timed_trials(home.store)
+    assert "clocked" not in list_trials_with_deadline(home.store)
+    assert "timeless" not in list_trials_with_deadline(home.store)
 
 
 def test_it_looks_until_the_service_ends(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def id_in(page: str) -> str:
 
 
 def people(trial: Trial) -> int:
-    return trial.status().people
+    return trial.status().participants
 
 
 @pytest.mark.parametrize("length", [120, 180, 195])
@@ -186,10 +186,10 @@ def test_an_arm_is_made_known_with_a_reason(home: Home, base: str) -> None:
     shown = desk.send(f"{DESK}/unblind", page, reason="a fall")
     assert any(f'<strong class="arm">{arm}</strong>' in shown.text for arm in ARMS)
     assert not any(arm.replace(" ", "") in str(shown.url) for arm in ARMS)
-    act = trial.status().acts[-1]
+    act = trial.status().actions[-1]
     assert (act.action, act.about, act.reason) == ("unblind", 1, "a fall")
     desk.send(f"{DESK}/unblind", page, reason="a fall")
-    assert len(trial.status().acts) == 1
+    assert len(trial.status().actions) == 1
 
 
 def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> None:
@@ -216,7 +216,7 @@ def test_an_operator_picks_the_site(home: Home, base: str) -> None:
     assert enrol(desk, site="Paris").status_code == 422
     found = enrol(desk, site="Lyon")
     assert str(found.url).endswith("/desk/1?said=enrolled&site=Lyon")
-    assert [site.people for site in trial.status().sites] == [0, 1]
+    assert [site.participants for site in trial.status().sites] == [0, 1]
     assert 'value="Lyon"' in found.text
     assert desk.get(f"{DESK}?site=Paris").status_code == 422
 

@@ -102,7 +102,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     page.get_by_role("button", name=ENROL).dblclick()
     arm, id = shown(page)
     assert arm in trial.protocol.arms
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
     assert page.url == f"{base}{DESK}/1?said=enrolled"
     assert page.evaluate("document.activeElement.textContent") == "Person 1: enrolled."
     assert trial.find_assignment(1).id == id
@@ -150,7 +150,7 @@ def test_the_desk_works_by_keyboard(home: Home, base: str, page: "Page") -> None
             break
     page.keyboard.press("Enter")
     shown(page)
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -177,7 +177,7 @@ def test_an_answer_that_is_lost_enrols_once(
         said(page, "No connection: trying again.")
         shown(page)
         assert lost == [303, 303]
-        assert trial.status().people == 1
+        assert trial.status().participants == 1
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["first", "after a lost answer"])
@@ -207,7 +207,7 @@ def test_a_login_that_has_ended_leads_to_another_one(
             home.tokens.revoke(1, "test")
         page.get_by_role("button", name=ENROL).click()
         said(page, "it is not known whether" if before else "and nobody was enrolled: log in")
-        assert trial.status().people == before
+        assert trial.status().participants == before
         page.locator(".sending").get_by_role("link", name="Log in").click()
         page.get_by_label("Your token").wait_for()
         assert page.url == f"{base}/login?to=%2Ft%2Fdose%2Fdesk"
@@ -224,10 +224,10 @@ def test_nobody_is_enrolled_while_there_is_no_connection(
         said(page, "No connection: trying again.")
         for _ in range(3):
             page.get_by_role("button", name=ENROL).click()
-        assert trial.status().people == 0
+        assert trial.status().participants == 0
         page.context.set_offline(False)
         shown(page)
-        assert trial.status().people == 1
+        assert trial.status().participants == 1
 
 
 @pytest.mark.parametrize("arrives", [False, True])
@@ -256,11 +256,11 @@ def test_after_a_reload_the_same_press_is_shown(
         page.reload()
         if named and not arrives:
             said(page, "Your last click did not arrive")
-            assert trial.status().people == 0
+            assert trial.status().participants == 0
             page.get_by_label("Who is it?").fill("Ada Lovelace")
             page.get_by_role("button", name=ENROL).click()
         assert shown(page)[1] == trial.find_assignment(1).id
-        assert trial.status().people == 1
+        assert trial.status().participants == 1
         page.wait_for_function("sessionStorage.length === 0")
 
 
@@ -299,7 +299,7 @@ def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
             for page in (one, two):
                 shown(page)
         ids = {one: shown(one)[1], two: shown(two)[1]}
-        assert [site.people for site in trial.status().sites] == [3, 3]
+        assert [site.participants for site in trial.status().sites] == [3, 3]
         two.goto(f"{base}{DESK}/{ids[one].partition('-')[0]}")
         assert "nobody here has this number" in two.inner_text("main").lower()
         assert ids[one] not in two.content()

@@ -71,7 +71,7 @@ def test_a_change_is_told_at_once(service: Service, monkeypatch: pytest.MonkeyPa
         assert said == {"head": status["head"], "people": 0, "state": "goes on"}
         ask(service)
         second, said = event(lines)
-        assert said["people"] == 1
+        assert said["participants"] == 1
         assert second > first
         assert said["head"].startswith(f"{second}:")
     with listening(service, service.secret, after=str(first)) as lines:
@@ -107,7 +107,7 @@ def test_streams_are_for_those_who_may(service: Service) -> None:
     assert httpx.get(other, headers=service.headers).status_code == 404
     service.home.doors.publish("dose", "a test")
     with listening(service, None) as lines:
-        assert event(lines)[1]["people"] == 0
+        assert event(lines)[1]["participants"] == 0
         service.home.doors.unpublish("dose", "a test")
         assert next(lines, None) is None
 
@@ -123,7 +123,7 @@ def test_a_revoked_token_hears_no_more(service: Service, published: bool) -> Non
         service.home.doors.revoke(token.number, "a test")
         assert next(lines, None) is None
         ask(service)
-        assert event(others)[1]["people"] == 1
+        assert event(others)[1]["participants"] == 1
 
 
 def test_a_stream_says_that_it_is_there(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,14 +27,14 @@ def test_a_token_is_looked_up_once_for_all_who_call_with_it(
     monkeypatch.setattr(auth, "REMEMBERED", 3600.0)
     home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
     secret, made = home.tokens.make("load", "manager", "a test")
-    by_hash = home.doors.by_hash
+    by_hash = home.doors.find
 
     def slowly(hash: bytes) -> Token | None:
         looks.append(hash)
         time.sleep(0.05)
         return by_hash(hash)
 
-    home.doors.by_hash = slowly  # type: ignore[method-assign]
+    home.doors.find = slowly  # type: ignore[method-assign]
 
     async def calls() -> list[Token | None]:
         found = await asyncio.gather(*(home.token_of(secret) for _ in range(20)))

@@ -24,7 +24,7 @@ from discreet import Trial, bet_se
 from discreet.service.limits import Bounds
 from discreet.service.server import Place, make_server
 from discreet.service.state import Home
-from discreet.trials.names import in_path
+from discreet.trials.names import quote_name
 from discreet.trials.verbs import MANAGER
 from tests.support.service import PATIENCE, Service, running, wait_for
 
@@ -182,12 +182,12 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 @pytest.mark.parametrize("name", NAMES)
 def test_ordinary_requests_pass(name: str, proxy: Proxy) -> None:
     with proxy.client() as client:
-        asked = client.post(f"/trials/{in_path(name)}/ask", json={})
+        asked = client.post(f"/trials/{quote_name(name)}/ask", json={})
         (one,) = asked.json()["assignments"]
-        told = client.post(f"/trials/{in_path(name)}/tell", json={"outcomes": {one["id"]: 1}})
+        told = client.post(f"/trials/{quote_name(name)}/tell", json={"outcomes": {one["id"]: 1}})
         assert told.json()["new"] == 1
-        status = client.get(f"/trials/{in_path(name)}")
-        assert (status.json()["name"], status.json()["people"]) == (name, 1)
+        status = client.get(f"/trials/{quote_name(name)}")
+        assert (status.json()["name"], status.json()["participants"]) == (name, 1)
         assert status.headers["x-request-id"]
         assert status.headers["strict-transport-security"].startswith("max-age=")
 

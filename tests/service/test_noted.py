@@ -17,7 +17,7 @@ from discreet.cli import main
 from discreet.service.credentials import SecretKind, hash_secret
 from discreet.service.state import Home
 from discreet.trials.store import schema
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.tables import TrialTables
 from tests.support.postgres import Server
 from tests.support.service import serving, wait_for
@@ -61,7 +61,7 @@ def test_forms_are_noted(place: Service) -> None:
         assert visit.send("/t/dose/publish", published=published).status_code == 303
     form = {"name": "Ada", "role": "site", "site": "Leeds"}
     assert visit.send("/tokens", trial="dose", **form).status_code == 200
-    number = place.home.doors.all()[0].number
+    number = place.home.doors.list_all()[0].number
     for _ in range(2):
         assert visit.send(f"/tokens/{number}/revoke").status_code == 303
     who = "a manager"
@@ -110,7 +110,7 @@ def test_commands_are_noted(url: str) -> None:
         number = str(json.loads(made.stdout)["token"]["number"])
         done = CliRunner().invoke(main, ["token", "revoke", number, f"--url={url}"])
         assert done.exit_code == 0, done.output
-        with closing(Store(url)) as store:
+        with closing(Database(url)) as store:
             user = store.user
         assert noted(trial, 2) == [
             (user, f"token create {number}", None, 0),
@@ -136,8 +136,8 @@ def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.Monkey
     ):
         with pytest.raises(StoreError):
             act()
-    assert list(doors.published()) == ["second"]
-    assert [token for token in doors.all() if token.trial == "dose"] == [one]
+    assert list(doors.list_published()) == ["second"]
+    assert [token for token in doors.list_all() if token.trial == "dose"] == [one]
     assert tokens.find_token(secret) == one
     with pytest.raises(StoreError, match="is revoked, and of no use any more"):
         tokens.revoke(one.number, "a test")
@@ -154,10 +154,10 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
         with ThreadPoolExecutor() as threads:
             published = threads.submit(home.doors.publish, "dose", "a test")
             wait_for(lambda: _waiting(connection))
-            assert home.doors.by_hash(hash_secret(SecretKind.TOKEN, secret)) is not None
+            assert home.doors.find(hash_secret(SecretKind.TOKEN, secret)) is not None
             home.tokens.log_in(one)
             revoked = threads.submit(home.tokens.revoke, one.number, "a test")
-            wait_for(lambda: not home.doors.valid([one.number]))
+            wait_for(lambda: not home.doors.find_valid([one.number]))
             assert [published.done(), revoked.done()] == [False, False]
             connection.rollback()
             assert revoked.result()
@@ -233,7 +233,7 @@ def test_notes_of_tokens_outlast_a_restore(url: str, tmp_path: Path) -> None:
     again = audit_of(url)
     assert [call for _, _, call in again] == ["create", *kept, "restore"], "each of them once"
     with closing(Home(url)) as home:
-        assert {one.number for one in home.doors.all()} >= {old.number, new.number}
+        assert {one.number for one in home.doors.list_all()} >= {old.number, new.number}
 
 
 def test_a_note_of_a_clock_that_was_ahead_stops_nobody(url: str, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
     manager = place.visit("manager")
     assert "list of codes" in manager.get("/t/blind/manage").text
     made = Trial.open(place.url, "blind")
-    codes = made.codes()
+    codes = made.list_codes()
     page = manager.send("/t/blind/codes").text
     listed = re.findall(r"<code>(\w+)</code>.*?<td[^>]*>(\w+)</td>", page)
     assert listed == list(reversed(codes.items())) != []
@@ -235,7 +235,7 @@ def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> No
     )
     assert visit.get("/t/dose/manage/format").status_code == 404
     status = running.home.trial("dose").status()
-    assert [act.action for act in status.acts] == [*about]
+    assert [act.action for act in status.actions] == [*about]
 
 
 def test_a_token_is_shown_once_and_ends(running: Service) -> None:
@@ -266,7 +266,9 @@ def test_a_token_expires_unless_somebody_wants_it_otherwise(running: Service) ->
         assert "at most 3660; leave it out for a token that does not expire." in wrong.text
     made = visit.send("/tokens", name="for ever", role="monitor", days="")
     assert offered in made.text
-    assert [one.expires for one in running.home.doors.all() if one.name == "for ever"] == [None]
+    assert [one.expires for one in running.home.doors.list_all() if one.name == "for ever"] == [
+        None
+    ]
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -367,11 +369,11 @@ def test_a_token_that_makes_no_sense_is_refused_in_words(
     running: Service, form: dict[str, str]
 ) -> None:
     visit = running.visit("manager")
-    before = len(running.home.doors.all())
+    before = len(running.home.doors.list_all())
     answer = visit.send("/tokens", **form)
     assert answer.status_code in (404, 422)
     assert 'role="alert"' in answer.text
-    assert len(running.home.doors.all()) == before
+    assert len(running.home.doors.list_all()) == before
 
 
 GOOD = {
@@ -389,7 +391,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
     review = visit.send("/new", do="review", **GOOD)
     assert review.status_code == 200
     assert "Start made here?" in review.text
-    assert not place.home.store.names()
+    assert not place.home.store.list_names()
     answer = visit.send("/new", do="create", **GOOD)
     assert answer.headers["location"] == "/t/made%20here"
     made = place.home.trial("made here").protocol
@@ -439,7 +441,7 @@ def test_what_is_wrong_is_said_beside_the_field(
         assert answer.status_code == 422
         beside = answer.text.partition(f'id="{field}-wrong"')[2].partition("</p>")[0]
         assert words.lower() in html.unescape(beside).lower()
-    assert not place.home.store.names()
+    assert not place.home.store.list_names()
 
 
 def test_people_may_come_by_the_month() -> None:

@@ -17,7 +17,7 @@ from discreet.service.auth import Visitor
 from discreet.service.credentials import SecretKind
 from discreet.service.state import Home, integrity, invite, link_path, script_for, script_hash
 from discreet.strategies.strategy import Strategy
-from discreet.trials.mechanisms import gaussian_noise_scale
+from discreet.trials.mechanisms import find_noise_scale
 from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, SITE
 from tests.support.served import behind
@@ -74,7 +74,7 @@ def test_the_question_has_all_that_randomising_needs(home: Home, base: str) -> N
 def test_the_noise_of_gaussian_answers_is_the_mechanism_s_own(home: Home, base: str) -> None:
     trial = start(home, gauss_tt(1.0, 1e-5, 0.1))
     found = call(base, "question", invited(home, trial.ask().assignments[0].id)).json()
-    assert found["noise"] == gaussian_noise_scale(1.0, 1e-5)
+    assert found["noise"] == find_noise_scale(1.0, 1e-5)
 
 
 def test_a_receipt_is_found_in_the_transcript(home: Home, base: str) -> None:

@@ -225,7 +225,7 @@ def test_nothing_planted_is_found_when_something_breaks(
     walk(searched, ("manager",))
     found = [where for where, _ in searched.said if where.endswith(status)]
     assert len(found) > 20
-    searched.check("/nowhere", str(searched.service.home.store.dialect.place))
+    searched.check("/nowhere", str(searched.service.home.store.dialect.location))
     monkeypatch.undo()
 
 

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from discreet.service.state import FRESH, Home
-from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.dialect import make_dialect
 from tests.support import postgres as postgres_server
 from tests.support.service import serving, wait_for
 from tests.support.stores import create
@@ -103,7 +103,7 @@ def test_a_full_disk_is_noticed(tmp_path: Path) -> None:
 def test_a_server_that_takes_no_writes_is_noticed(postgres: postgres_server.Server) -> None:
     url = postgres.new_url()
     create(url).close()
-    address = dialect_of(url).url.set(drivername="postgresql").render_as_string()
+    address = make_dialect(url).url.set(drivername="postgresql").render_as_string()
     with (
         psycopg.connect(address, autocommit=True) as administrator,
         serving(url) as service,

@@ -27,8 +27,8 @@ from discreet.numerics import one_sided
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, PLACES
-from discreet.trials.mechanisms import gaussian_noise_scale, respond, response_epsilon
-from discreet.trials.record import live_noise
+from discreet.trials.mechanisms import compute_response_epsilon, find_noise_scale, respond
+from discreet.trials.record import response_noise
 from discreet.trials.responses import Response
 from tests.support.browser import STATIC, Started, call, serving
 
@@ -332,7 +332,7 @@ def test_gaussian_responses_have_their_law(lab_page: "Page") -> None:
     little = json.dumps({"epsilon": 1.0, "gamma": 1e-5, "noise": 1.5 / 2**FINE})
     seen = counts(lab_page, f"respond(0.3, {little}, random).value", draws=5000)
     assert bell_p_value(seen, Fraction(0.3) * 2**FINE) > ALARM
-    noise = gaussian_noise_scale(1.0, 1e-5)
+    noise = find_noise_scale(1.0, 1e-5)
     settings = json.dumps({"epsilon": 1.0, "gamma": 1e-5, "noise": noise})
     seen = counts(lab_page, f"respond(0.3, {settings}, random).value", draws=5000)
     z = (np.array(list(seen.elements())) / 2**FINE - 0.3) / noise
@@ -358,7 +358,7 @@ def in_page(settings: dict[str, Any]) -> dict[str, Any]:
     rest = {name: one for name, one in settings.items() if name != "range"}
     noise = {}
     if "gamma" in settings:
-        noise = {"noise": gaussian_noise_scale(settings["epsilon"], settings["gamma"])}
+        noise = {"noise": find_noise_scale(settings["epsilon"], settings["gamma"])}
     return {**rest, "low": low, "high": high, **noise}
 
 
@@ -427,7 +427,7 @@ def settings_of(trial: Trial, middle: float | None) -> dict[str, Any]:
     return {
         **{"epsilon": strategy.epsilon, "gamma": strategy.gamma, "middle": middle},
         **{"low": protocol.low, "high": protocol.high, "direction": protocol.direction},
-        **{"out_of_range": protocol.out_of_range, "noise": live_noise(strategy)},
+        **{"out_of_range": protocol.out_of_range, "noise": response_noise(strategy)},
     }
 
 
@@ -442,7 +442,7 @@ def test_odds_are_those_of_the_mechanism(script_page: "Page") -> None:
             assert [odds["other"], odds["truth"]] == pytest.approx(
                 [units[0], units[max(units)]], rel=1e-14
             )
-            kept = response_epsilon(epsilon, middle=middle)
+            kept = compute_response_epsilon(epsilon, middle=middle)
             assert math.log(odds["truth"] / odds["other"]) == pytest.approx(kept, rel=1e-6)
     assert call(script_page, "respond.js", "odds", 1e9) == {"truth": 1, "other": 0}
 

@@ -37,7 +37,7 @@ def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
     for one in made[:30]:
         place.home.tokens.revoke(one.number, "a test")
     for one in made[30:34]:
-        place.home.doors.touch(one.number)
+        place.home.doors.note_use(one.number)
     visit = place.visit("manager")
     page = visit.get("/tokens").text
     assert named(page) == ["a manager"]

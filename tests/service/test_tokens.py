@@ -13,8 +13,8 @@ from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
 from discreet.service.auth import Tokens
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
-from discreet.trials.store.database import Store
-from discreet.trials.store.tokens import Doors
+from discreet.trials.store.database import Database
+from discreet.trials.store.tokens import TokenTable
 from tests.support.service import serving, wait_for
 
 
@@ -36,9 +36,9 @@ def place(url: str) -> str:
 
 @contextmanager
 def opened(url: str) -> Iterator[Tokens]:
-    store = Store(url)
+    store = Database(url)
     try:
-        yield Tokens(Doors(store))
+        yield Tokens(TokenTable(store))
     finally:
         store.close()
 
@@ -104,7 +104,7 @@ def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: A
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
     with opened(url) as tokens:
-        assert tokens.doors.all() == []
+        assert tokens.doors.list_all() == []
 
 
 def test_a_site_that_the_trial_does_not_have_is_refused(url: str) -> None:

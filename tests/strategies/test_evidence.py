@@ -8,7 +8,7 @@ import pytest
 from discreet import adap_tt_star, bet_se, ctb_tt, dp_se
 from discreet.strategies.run import Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials.randomisation import usual_randomisation
+from discreet.trials.randomisation import default_randomisation
 
 MEANS = (0.05, 0.95, 0.5)
 
@@ -19,7 +19,7 @@ def run_of(strategy: Strategy) -> Run:
         3,
         50_000,
         strategy.delta,
-        randomisation=Randomisation(usual_randomisation(strategy)),
+        randomisation=Randomisation(default_randomisation(strategy)),
     )
 
 

@@ -17,8 +17,8 @@ from discreet.planning.forecast import Continuation
 from discreet.strategies.betting import inference as pair_module
 from discreet.strategies.betting.inference import PairBets
 from discreet.strategies.run import Margin, Pair, Place, Radii, Randomisation, Run
-from discreet.trials.randomisation import usual_randomisation
-from discreet.trials.record import live_run
+from discreet.trials.randomisation import default_randomisation
+from discreet.trials.record import new_live_run
 
 MEANS = (0.35, 0.6)
 GAP = MEANS[1] - MEANS[0]
@@ -84,7 +84,7 @@ def played(strategy: Strategy, runs: int = RUNS, people: int = 4000) -> Iterator
     """The pair at each look, of so many runs."""
     rng = np.random.default_rng(11)
     for _ in range(runs):
-        run = live_run(strategy, 2, people, Randomisation(usual_randomisation(strategy)))
+        run = new_live_run(strategy, 2, people, Randomisation(default_randomisation(strategy)))
         looks = list[Pair]()
         played = Watched(run, rng, looks.append)
         played.play(np.array(MEANS))
@@ -167,7 +167,7 @@ def test_noise_of_a_margin_that_is_not_paid_for_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Many small margins, all noise, of two arms that are alike."""
-    run: Any = live_run(bet_se(0.01, epsilon=0.1), 2, 10_000, Randomisation("simple"))
+    run: Any = new_live_run(bet_se(0.01, epsilon=0.1), 2, 10_000, Randomisation("simple"))
 
     def found() -> int:
         rng, count, p = np.random.default_rng(3), 0, -math.expm1(-0.1)
@@ -231,7 +231,7 @@ def test_least_doubt_against_the_formula() -> None:
 
 
 def test_a_pair_seen_from_the_other_arm_is_turned() -> None:
-    run: Any = live_run(STRATEGIES["margins"], 2, 4000, Randomisation("simple"))
+    run: Any = new_live_run(STRATEGIES["margins"], 2, 4000, Randomisation("simple"))
     margins = [Margin(1, 0, (40, 50), 20.0), Margin(0, 1, (30, 30), 3.0)]
     there = run.pair(1, 0, [margins[0], margins[1].turned()])
     back = run.pair(0, 1, [margins[0].turned(), margins[1]])

@@ -126,7 +126,7 @@ def test_same_decisions_as_the_simulator(
         return
     noise, stops = None, False
     if strategy.gamma is not None:
-        noise = mechanisms.gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
+        noise = mechanisms.find_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
         monkeypatch.setattr(threshold, "gaussian_scale", lambda *_: noise)
     for seed in range(2):
         live, arms, tape = played(strategy, seed, noise)

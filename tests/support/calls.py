@@ -288,7 +288,7 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.miss": (trial.miss, {"id": id}),
         "Trial.reissue": (trial.reissue, {"id": id}),
         "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "request": None}),
-        "Trial.codes": (trial.codes, {}),
+        "Trial.codes": (trial.list_codes, {}),
         "Trial.was_answered": (trial.was_answered, {"request": "k"}),
         "Trial.as_user": (trial.as_user, {"who": "me", "site": "x"}),
         "Trial.manage": (

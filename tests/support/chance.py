@@ -106,7 +106,7 @@ def install() -> None:
         vars(room)["secrets"] = chance
     vars(audit)["Simulated"] = lambda seed: Simulated(chance.randbits(64) if seed is None else seed)
     pairs, levels = _laplace_pair, _level_answerer
-    for made in (_laplace, pairs, _answerer, levels, _gaussian, gaussian_totals):
+    for made in (_laplace, pairs, _answerer, levels, _gaussian, add_gaussian_noise):
         vars(mechanisms)[made.__name__] = partial(made, vars(mechanisms)[made.__name__])
 
 
@@ -133,7 +133,7 @@ def _gaussian(real: Any, epsilon: float, gamma: float) -> Any:
     return Mechanism(real(epsilon, gamma), lambda units: units + chance.gaussian(scale))
 
 
-def gaussian_totals(real: Any, total: Totals, sigma: float, grid: int) -> Totals:
+def add_gaussian_noise(real: Any, total: Totals, sigma: float, grid: int) -> Totals:
     if chance.seed is None:
         return Totals(real(total, sigma, grid).sum)
     return Totals(total.sum + chance.gaussian(sigma * grid))

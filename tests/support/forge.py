@@ -5,7 +5,7 @@ from copy import copy, deepcopy
 from typing import Any
 
 from discreet.trials.protocol import canonical, digest
-from discreet.trials.record import link
+from discreet.trials.record import chain_hash
 
 UNKNOWN = {("status", "pending"), ("status", "waiting")}
 """How many outcomes are not in is not in the record: of these only the limits follow
@@ -21,7 +21,9 @@ def rechained(transcript: Any) -> Any:
     previous = transcript["protocol_hash"] = digest(canonical(transcript["protocol"]))
     for event in transcript["events"]:
         body = {key: part for key, part in event.items() if key not in ("seq", "kind", "hash")}
-        previous = event["hash"] = link(previous, event["seq"], event["kind"], canonical(body))
+        previous = event["hash"] = chain_hash(
+            previous, event["seq"], event["kind"], canonical(body)
+        )
     transcript["status"]["head"] = f"{len(transcript['events'])}:{previous}"
     transcript["status"]["protocol_hash"] = transcript["protocol_hash"]
     return transcript

@@ -10,7 +10,7 @@ from discreet.audits.correctness import FieldTrial, lacking
 from discreet.audits.rehearsal import Keys, Opened, Transcript
 from discreet.numerics import one_sided
 from discreet.strategies.betting.run import BettingRun
-from discreet.trials.randomisation import commitment, draw
+from discreet.trials.randomisation import commit_to, draw_arm
 
 # --- dealt as they should not be ------------------------------------------------------
 
@@ -47,7 +47,7 @@ class Blocks(Watched):
         dealt = self.record.arms[len(self.record.arms) - place :]
         share = size // sum(weights)
         left = [share * weight - dealt.count(arm) for arm, weight in enumerate(weights)]
-        return draw(self.hidden[-1][1], number, left)
+        return draw_arm(self.hidden[-1][1], number, left)
 
 
 class WholeRounds(Blocks):
@@ -92,22 +92,22 @@ def likeliest(record: Transcript) -> int:
 def by_commitment(record: Transcript) -> int:
     """As if the commitment were the key."""
     key = bytes.fromhex(record.openings[-1].commit)
-    return draw(key, len(record.arms) + 1, _weights(record))
+    return draw_arm(key, len(record.arms) + 1, _weights(record))
 
 
 def by_last_key(record: Transcript) -> int:
     """As if the key that was revealed last were in use again."""
     if not record.keys:
         return lacking(record)
-    return draw(bytes.fromhex(record.keys[-1][1]), len(record.arms) + 1, _weights(record))
+    return draw_arm(bytes.fromhex(record.keys[-1][1]), len(record.arms) + 1, _weights(record))
 
 
 def by_known_keys(record: Transcript) -> int:
     """Tries keys that somebody might take in place of random ones."""
     opened = record.openings[-1]
     for key in _likely_keys(opened.round):
-        if commitment(key) == opened.commit:
-            return draw(key, len(record.arms) + 1, _weights(record))
+        if commit_to(key) == opened.commit:
+            return draw_arm(key, len(record.arms) + 1, _weights(record))
     return lacking(record)
 
 
@@ -185,7 +185,7 @@ def attack_rounds(
     keys: Keys,
     odds: Iterable[list[int]],
     people: int,
-    deal: Callable[[bytes, int, list[int]], int] = draw,
+    deal: Callable[[bytes, int, list[int]], int] = draw_arm,
     leaked: bool = False,
 ) -> Attack:
     """Somebody guesses in rounds of these odds; each key is public after its round."""
@@ -193,7 +193,7 @@ def attack_rounds(
     for round, weights in enumerate(odds, start=1):
         key, first = keys(round), len(record.arms) + 1
         said = [[arm, weight] for arm, weight in enumerate(weights)]
-        record.openings.append(Opened(round, said, people, commitment(key), first))
+        record.openings.append(Opened(round, said, people, commit_to(key), first))
         if leaked:
             record.keys.append((round, key.hex()))
         for number in range(first, first + people):

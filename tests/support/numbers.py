@@ -45,7 +45,7 @@ def tell(trial: Trial, batch: AskResult, law: Law) -> None:
         trial.tell_many(told)
         return
     epsilon, middle = float(strategy.epsilon or 0), batch.middle_level
-    trial.answer_many({id: respond(x, epsilon, middle=middle) for id, x in told.items()})
+    trial.answer_many({id: respond(x, epsilon, middle_level=middle) for id, x in told.items()})
 
 
 def play(trial: Trial, law: Law, most: int = 400) -> Trial:
@@ -62,6 +62,6 @@ def released(transcript: Any) -> list[dict[str, Any]]:
 def without_chance(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     """Noise, roundings at the release and keys of rounds with a seed."""
     source, rng = Simulated(seed), np.random.default_rng(seed)
-    patch.setattr(mechanisms, "noisy_totals", source.noisy_totals)
+    patch.setattr(mechanisms, "add_laplace_noise", source.noisy_totals)
     patch.setattr(release, "to_units", lambda y, grid: int(rng.random() < y))
     seeded_keys(patch, seed)

@@ -232,7 +232,7 @@ def outage(
         until = time.monotonic() + 5 * SOON
         while (
             servers.dead < kills
-            or trial.status().people < people
+            or trial.status().participants < people
             or (shows_nothing(working) and time.monotonic() < until)
         ):
             time.sleep(0.1 + rng.expovariate(2.5))
@@ -267,7 +267,7 @@ def problems(url: str, log: storm.Log) -> list[str]:
         found = [] if known == set(asked) else ["somebody is in whom no client knows, or not in"]
         if len(storm.open_ids(trial, 1)):
             found.append("an outcome was lost after tell returned")
-        acts = [act.about for act in trial.status().acts]
+        acts = [act.about for act in trial.status().actions]
         if sorted(map(str, acts)) != sorted(line[0] for line in said(log, "acted")):
             found.append("a manager's act was lost or done twice")
         heads = {f"{one['seq']}:{one['hash']}" for one in trial.transcript()["events"]}
@@ -305,7 +305,7 @@ def leg(folder: Path, url: str, kind: str, kills: int, seed: int) -> None:
     with closing(Trial.open(url, storm.NAME)) as trial:
         status = trial.status()
     print(
-        f"{folder.name}, {kills} servers killed: {status.people} people, "
+        f"{folder.name}, {kills} servers killed: {status.participants} people, "
         f"{status.releases} releases: {'; '.join(wrong) or 'all is well'}",
         flush=True,
     )

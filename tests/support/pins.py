@@ -214,7 +214,7 @@ def documents(folder: Path) -> dict[str, str]:
     (folder / "study.toml").write_text(STUDY)
     found, keys, salts = {}, np.random.default_rng(7), np.random.default_rng(8)
     with (
-        patch.object(enrolment, "new_key", lambda: keys.bytes(32)),
+        patch.object(enrolment, "draw_key", lambda: keys.bytes(32)),
         patch.object(record, "new_salt", lambda: salts.bytes(16).hex()),
         undrawn(),
     ):
@@ -344,22 +344,22 @@ def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
     protocol, rng = trial.protocol, np.random.default_rng(len(trial.protocol.name))
     acts = list(SIMPLE[protocol.name].acts) if protocol.name in SIMPLE else []
     late = 40 if protocol.enrolment == CONTINUOUS else 0
-    while trial.status().people < people and not trial.ask(7, site=open_site(trial)).stopped:
+    while trial.status().participants < people and not trial.ask(7, site=open_site(trial)).stopped:
         clock.now += 3600
         known = open_people(path, protocol.name)
         told = known[: max(len(known) - late, 0)]
         outcomes = {id: int(rng.random() < (0.3, 0.8, 0.3, 0.3)[arm]) for id, arm in told}
         if protocol.strategy.trust == "local":
-            level, middle = float(protocol.strategy.epsilon or 0), trial.status().middle
+            level, middle = float(protocol.strategy.epsilon or 0), trial.status().middle_level
             answers = {
-                id: discreet_respond()(bit, level, protocol.strategy.gamma, middle=middle)
+                id: discreet_respond()(bit, level, protocol.strategy.gamma, middle_level=middle)
                 for id, bit in outcomes.items()
             }
             trial.answer_many(answers)
         else:
             trial.tell_many(outcomes)
-        done = len(trial.status().acts)
-        if done < len(acts) and trial.status().people > 20:
+        done = len(trial.status().actions)
+        if done < len(acts) and trial.status().participants > 20:
             trial.manage(acts[done][0], "the plan", acts[done][1])
     trial.ask(3, site=open_site(trial))
     trial.close()
@@ -368,7 +368,7 @@ def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
 def open_site(trial: Trial) -> str | None:
     """Where the next people come from."""
     sites = [site.name for site in trial.status().sites if not site.closed]
-    return sites[trial.status().people % len(sites)] if sites else None
+    return sites[trial.status().participants % len(sites)] if sites else None
 
 
 def last_time(path: Path, name: str) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from discreet.trials.store.grants import grants
+from discreet.trials.store.grants import make_grants
 
 REQUIRED = "DISCREET_REQUIRE_POSTGRES"
 """If this is set in the environment, a missing server is an error."""
@@ -120,7 +120,7 @@ class Server:
             self.roles_made = True
         name, script = self._new_name(), self.folder / "grants.sql"
         managers, sites, monitors = ([ROLES[kind]] for kind in ("manager", "site", "monitor"))
-        script.write_text(grants(managers, sites, monitors, schema=name))
+        script.write_text(make_grants(managers, sites, monitors, schema=name))
         script.chmod(0o644)
         self.psql(ROLES["owner"], "-v", "ON_ERROR_STOP=1", "-f", str(script))
         return {kind: self.url_of(role, name) for kind, role in ROLES.items()}

@@ -40,7 +40,7 @@ def database(url: str, **options: Any) -> Iterator[sa.Connection]:
     """The tables, for a test that looks behind the wall or does damage; on a server,
     as somebody who may do anything.
     """
-    found = dialect.dialect_of(url).url
+    found = dialect.make_dialect(url).url
     if found.username:
         found = found.set(username="postgres")
     engine = sa.create_engine(found, **options)

@@ -107,7 +107,7 @@ def open_ids(trial: Trial, most: int) -> list[str]:
 
 def rows_of(trial: Trial, table: sa.Table, where: Any = True, most: int | None = None) -> list[Any]:
     """Rows of the trial, from before or behind the wall."""
-    with trial._store.snapshot(trial.protocol.name) as tables:
+    with trial._database.snapshot(trial.protocol.name) as tables:
         row = tables.lock()
         assert row is not None
         query = sa.select(table).where(table.c.trial == row.trial, where).limit(most)
@@ -163,12 +163,12 @@ def manage(trial: Trial, rng: random.Random) -> None:
     """What a manager may do; who is too late, or not allowed, is refused."""
     status = trial.status()
     acts: list[tuple[str, Any]] = [("resume", None)] * 3 if status.paused else [("pause", None)]
-    acts += [("lower-maximum", MOST - 1 - len(status.acts)), ("raise-maximum", MOST)]
+    acts += [("lower-maximum", MOST - 1 - len(status.actions)), ("raise-maximum", MOST)]
     if trial.protocol.randomisation == "simple" and len(status.arms) < 8:
         acts += [("add-arm", f"arm-{len(status.arms)}"), ("drop-arm", rng.choice(status.arms).name)]
     action, about = rng.choice(acts)
     try:
-        trial.manage(action, "a storm", about, seen=len(status.acts))
+        trial.manage(action, "a storm", about, seen=len(status.actions))
     except InvalidInputError:
         return
 
@@ -204,7 +204,7 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) 
         if rng.random() < 0.25:
             trial = opened(url, head, rough)
         if fuse:
-            light_fuse(trial._store.engine, rng.randrange(1, 150))
+            light_fuse(trial._database.engine, rng.randrange(1, 150))
         work(trial, log, rng, rough)
     except BaseException:
         traceback.print_exc()
@@ -316,7 +316,7 @@ def storm(
 
     fused = {another(number % 2 == 0): number % 2 == 0 for number in range(workers)}
     began, dead = time.monotonic(), 0
-    while dead < kills or trial.status().people < people:
+    while dead < kills or trial.status().participants < people:
         time.sleep(rng.expovariate(20))
         if files is not None and rng.random() < 0.05:
             trial.close()
@@ -388,13 +388,13 @@ def worth(number: int, trial: Trial, sure: set[int]) -> list[int | None]:
 
 def wrong_answers(trial: Trial, log: Log) -> list[str]:
     """Requests of the dead are repeated: their people are in, and nobody new comes."""
-    people = trial.status().people
+    people = trial.status().participants
     keys = [line[1] for line in log.lines() if line[0] == "wants"][-40:]
     answered = {bytes(row.hash) for row in rows_of(trial, schema.requests)}
     for key in keys:
         if request_hash(trial, key) in answered:
             trial.ask(key=key)
-    return ["a repeated request assigned somebody"] if trial.status().people != people else []
+    return ["a repeated request assigned somebody"] if trial.status().participants != people else []
 
 
 def request_hash(trial: Trial, key: str) -> bytes:
@@ -453,7 +453,7 @@ def main() -> None:
                 found = problems(url, log)
                 status = Trial.open(url, NAME).status()
                 print(
-                    f"{status.people} people, {status.releases} releases: "
+                    f"{status.participants} people, {status.releases} releases: "
                     f"{'; '.join(found) or 'all is well'}"
                 )
                 log.close()

@@ -11,7 +11,7 @@ from discreet import Trial, bet_se
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials.backup import backup_trials, restore_trials
 from discreet.trials.store import schema, tables
-from discreet.trials.store.database import Later
+from discreet.trials.store.database import DeferredSigint
 from tests.support.clock import Clock
 from tests.support.stores import create
 
@@ -156,7 +156,7 @@ def test_a_child_of_a_thread_hears_ctrl_c(tmp_path: Path) -> None:
                 os._exit(1)
         ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
-    with Later():
+    with DeferredSigint():
         thread = threading.Thread(target=fork)
         thread.start()
         thread.join()
@@ -171,10 +171,10 @@ def test_forking_while_two_databases_are_at_work(tmp_path: Path) -> None:
     inside, done = threading.Event(), threading.Event()
 
     def both() -> None:
-        with one._store.lock:
+        with one._database.lock:
             inside.set()
             done.wait(0.2)
-            with two._store.lock:
+            with two._database.lock:
                 pass
 
     thread = threading.Thread(target=both)

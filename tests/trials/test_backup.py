@@ -30,9 +30,9 @@ from discreet.errors import (
     TamperedError,
 )
 from discreet.trials.backup import LEFT, NEW, REPLACED
-from discreet.trials.operations import RECORDED, RESTORED
+from discreet.trials.operations import RECORDED_MEANINGS, RESTORED
 from discreet.trials.store import schema
-from discreet.trials.store.database import Whole
+from discreet.trials.store.database import AllTrials
 from tests.support.service import wait_for
 from tests.support.stores import OUTCOME, UNITS, create, damage, database, run
 
@@ -205,15 +205,15 @@ def test_what_is_written_while_it_is_copied_is_not_in_it(
 ) -> None:
     """Between the first trial and the second both go on: neither may show."""
     heads = {name: begin(url, name) for name in ("colours", "shapes")}
-    usual, left = Whole.copy, ["shapes", "colours"]
+    usual, left = AllTrials.copy, ["shapes", "colours"]
 
-    def meanwhile(whole: Whole, *arguments: Any) -> Any:
+    def meanwhile(whole: AllTrials, *arguments: Any) -> Any:
         made = usual(whole, *arguments)
         while left:
             go_on(url, left.pop())
         return made
 
-    monkeypatch.setattr(Whole, "copy", meanwhile)
+    monkeypatch.setattr(AllTrials, "copy", meanwhile)
     found = backup_trials(url, file)
     assert not left
     assert {one.name: one.head for one in found} == heads
@@ -234,7 +234,7 @@ def test_a_backup_that_fails_leaves_nothing(
     def fails(*_: Any) -> Any:
         raise DiscreetError("the disk burns")
 
-    monkeypatch.setattr(Whole, "copy", fails)
+    monkeypatch.setattr(AllTrials, "copy", fails)
     with pytest.raises(DiscreetError, match="the disk burns"):
         backup_trials(url, file)
     assert file.read_bytes() == before
@@ -332,7 +332,7 @@ def test_restore_into_a_database_of_the_other_kind(url: str, other: str, file: P
     assert not lost(url, other)
     with opened(other) as trial:
         assert trial.audit_trail(1)[0].action == "restore"
-        assert not trial.status().acts
+        assert not trial.status().actions
     go_on(other)
     with opened(other) as trial:
         transcript = trial.transcript()
@@ -508,16 +508,16 @@ def test_an_error_in_the_middle_takes_all_back(
     heads = [begin(url, name) for name in ("colours", "shapes")]
     backup_trials(url, file)
     create(other, "resident").close()
-    usual, calls = Whole.copy, list[str]()
+    usual, calls = AllTrials.copy, list[str]()
 
-    def fails(whole: Whole, trial: Any, replaced: Any = None) -> Any:
+    def fails(whole: AllTrials, trial: Any, replaced: Any = None) -> Any:
         calls.append(trial.name)
         made = usual(whole, trial, replaced)
         if len(calls) == 2:
             raise StoreError("the disk burns")
         return made
 
-    monkeypatch.setattr(Whole, "copy", fails)
+    monkeypatch.setattr(AllTrials, "copy", fails)
     with pytest.raises(StoreError, match="the disk burns"):
         restore_trials(file, other, heads)
     assert [one.name for one in list_trials(other)] == ["resident"]
@@ -661,7 +661,7 @@ def test_what_is_restored_all_the_same_says_so_for_ever(url: str, file: Path) ->
         assert events[-1]["seq"] == seq + 1
         assert (events[-1]["kind"], events[-1]["action"]) == ("manager", RESTORED)
         assert events[-1]["reason"] == "the disk is lost"
-        assert [act.means for act in status.acts] == [RECORDED[RESTORED]]
+        assert [act.meaning for act in status.actions] == [RECORDED_MEANINGS[RESTORED]]
         assert trial.verify().problems == ()
         assert trial.audit_trail(1)[0].action == "restore"
     go_on(url)

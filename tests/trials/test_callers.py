@@ -32,7 +32,7 @@ def test_whoever_is_bound_asks_for_its_site(url: str) -> None:
     trial, leeds, lyon = two_sites(url)
     leeds.ask(2)
     lyon.ask(site="Lyon")
-    assert [(site.name, site.people) for site in trial.status().sites] == [
+    assert [(site.name, site.participants) for site in trial.status().sites] == [
         ("Leeds", 2),
         ("Lyon", 1),
     ]
@@ -174,6 +174,6 @@ def test_a_site_learns_nothing_of_a_participant_of_another_site(url: str) -> Non
             lyon.ask(participants=people)
         said = str(refused.value)
         assert not [word for word in (given.id, given.arm, "Leeds", "ann") if word in said]
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
     assert leeds.ask(participant="ann").assignments == (given,)
     assert trial.ask(participant="ann", site="Lyon").assignments == (given,), "a manager may"

@@ -27,7 +27,7 @@ def test_no_two_codes_are_the_same() -> None:
 def test_staff_see_codes(url: str) -> None:
     trial = create(url, strategy=BETS, blinding="codes")
     batch = trial.ask(60, key="k").assignments
-    codes = trial.codes()
+    codes = trial.list_codes()
     assert list(codes) == [one.arm for one in batch]
     arms = [
         trial.protocol.arms[arm]
@@ -47,9 +47,9 @@ def test_an_arm_comes_to_be_known_with_a_reason(url: str) -> None:
     trial = create(url, strategy=BETS, blinding="codes", sites=["Leeds", "Lyon"])
     nurse = trial.as_user("nurse", "Leeds")
     one = nurse.ask(2).assignments[0]
-    assert nurse.unblind(one.id, "a fever", key="k") == trial.codes()[one.arm]
-    assert nurse.unblind(one.id, "a fever", key="k") == trial.codes()[one.arm]
-    (act,) = trial.status().acts
+    assert nurse.unblind(one.id, "a fever", key="k") == trial.list_codes()[one.arm]
+    assert nurse.unblind(one.id, "a fever", key="k") == trial.list_codes()[one.arm]
+    (act,) = trial.status().actions
     assert (act.action, act.about, act.reason) == ("unblind", 1, "a fever")
     assert [one.participants for one in trial.audit_trail() if one.action == "manage unblind"] == [
         1
@@ -59,19 +59,19 @@ def test_an_arm_comes_to_be_known_with_a_reason(url: str) -> None:
     for refused in (
         lambda: trial.as_user("clerk", "Lyon").unblind(one.id, "curious"),
         lambda: nurse.unblind(one.id, ""),
-        nurse.codes,
+        nurse.list_codes,
         lambda: trial.manage("unblind", "curious", 1),
     ):
         with pytest.raises(InvalidInputError):
             refused()
-    assert len(trial.status().acts) == 1
+    assert len(trial.status().actions) == 1
 
 
 def test_nobody_is_blinded_unless_the_protocol_says_so(url: str) -> None:
     trial = create(url, strategy=BETS)
     one = trial.ask().assignments[0]
     assert one.arm in ARMS
-    assert trial.codes() == {}
+    assert trial.list_codes() == {}
     with pytest.raises(InvalidInputError, match="nobody is blinded"):
         trial.unblind(one.id, "a fever")
     assert Trial.open(url, "colours").verify().intact

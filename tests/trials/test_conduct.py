@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, adap_tt_star, bet_se, ctb_tt, ttucb
-from discreet.trials.operations import MEANS, REFUSED
+from discreet.trials.operations import MEANINGS, REFUSED_ACTIONS
 from discreet.trials.store import schema
 from discreet.trials.transcript import verify_transcript
 from discreet.trials.trial import Trial
@@ -59,7 +59,7 @@ def test_the_flow_of_people(url: str) -> None:
     trial.ask(3, site="Lyon")
     trial.ask(2, site="Leeds")
     trial.ask(1, site="Lyon")
-    assert [(one.name, one.people) for one in trial.status().sites] == [
+    assert [(one.name, one.participants) for one in trial.status().sites] == [
         ("Leeds", 2),
         ("Lyon", 4),
         ("Lodz", 0),
@@ -67,7 +67,7 @@ def test_the_flow_of_people(url: str) -> None:
     for wrong in (None, "Paris", "", 3):
         with pytest.raises(InvalidInputError, match=r"one of Leeds, Lyon, Lodz|the name of a site"):
             trial.ask(1, site=wrong)  # type: ignore[arg-type]
-    assert trial.status().people == 6
+    assert trial.status().participants == 6
     sound(trial, url)
 
 
@@ -75,7 +75,7 @@ def test_open_sites(url: str) -> None:
     trial = create(url, strategy=ttucb(0.1))
     trial.ask(1)
     trial.ask(2, site="anywhere")
-    assert [(one.name, one.people) for one in trial.status().sites] == [("anywhere", 2)]
+    assert [(one.name, one.participants) for one in trial.status().sites] == [("anywhere", 2)]
     for wrong in ("", " ", 3, "x" * 201, "\0"):
         with pytest.raises(InvalidInputError, match=r"the name of a site|invisible character"):
             trial.ask(1, site=wrong)  # type: ignore[arg-type]
@@ -90,7 +90,10 @@ def test_a_site_may_join(url: str) -> None:
         trial.manage("close-site", "a typo", "Lyon")
     trial.manage("open-site", "a second hospital joins", "Lyon")
     trial.ask(2, site="Lyon")
-    assert [(one.name, one.people) for one in trial.status().sites] == [("Leeds", 0), ("Lyon", 2)]
+    assert [(one.name, one.participants) for one in trial.status().sites] == [
+        ("Leeds", 0),
+        ("Lyon", 2),
+    ]
     with pytest.raises(InvalidInputError, match="Lyon is open already"):
         trial.manage("open-site", "again", "Lyon")
     trial.manage("close-site", "it leaves", "Lyon")
@@ -134,8 +137,8 @@ def test_pause_and_resume(url: str, strategy: Any) -> None:
         trial.manage("pause", "again")
     trial.manage("resume", "the storm is over")
     rounds(trial, 3)
-    assert trial.status().people > 3
-    assert [(one.action, one.reason) for one in trial.status().acts] == [
+    assert trial.status().participants > 3
+    assert [(one.action, one.reason) for one in trial.status().actions] == [
         ("pause", "a storm"),
         ("resume", "the storm is over"),
     ]
@@ -169,10 +172,10 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy, max_participants=60)
     rounds(trial, 1, people=10)
     trial.manage("raise-maximum", "more money", 150)
-    while trial.status().people <= 60 and not trial.status().stopped:
+    while trial.status().participants <= 60 and not trial.status().stopped:
         rounds(trial, 1, people=10)
     assert trial.status().max_participants == 150
-    people = trial.status().people
+    people = trial.status().participants
     if not trial.status().stopped:
         for wrong in (people - 1, 0, -3, 2**31, 80.5, "90", None, True):
             with pytest.raises(InvalidInputError, match="the maximum must be a whole number"):
@@ -180,7 +183,7 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
         trial.manage("lower-maximum", "less money", people)
         rounds(trial, 50)
         assert trial.status().stopped
-        assert trial.status().people == people
+        assert trial.status().participants == people
     sound(trial, url)
 
 
@@ -189,7 +192,7 @@ def test_a_dropped_arm_is_dealt_no_more(url: str) -> None:
     rounds(trial, 2)
     trial.ask(5)
     trial.manage("drop-arm", "side effects", "green")
-    assert "(h + 1) δ" in trial.status().acts[0].means
+    assert "(h + 1) δ" in trial.status().actions[0].meaning
     assert trial.status().error_rate == pytest.approx(2 * BETS.delta)
     seen = set()
     for _ in range(400):
@@ -233,7 +236,7 @@ def _open(trial: Trial) -> list[str]:
     """Ids of the people whose outcome is not in."""
     from discreet.trials.store.schema import OPEN
 
-    with trial._store.snapshot(trial.protocol.name) as tables:
+    with trial._database.snapshot(trial.protocol.name) as tables:
         tables.lock()
         rows = tables.find_assignments(list(range(1, tables.row.participants + 1)))
         return [row.id for row in rows.values() if row.state == OPEN]
@@ -257,9 +260,9 @@ def test_an_added_arm_plays_from_the_next_round_on(url: str) -> None:
     rounds(trial)
     status = trial.status()
     assert [arm.name for arm in status.arms] == ["red", "green", "blue", "violet"]
-    assert status.arms[3].pulls > 0
+    assert status.arms[3].assigned > 0
     assert (status.conclusive, status.recommendation) == (True, "green")
-    assert "(h + 1) δ" in status.acts[0].means
+    assert "(h + 1) δ" in status.actions[0].meaning
     sound(trial, url)
 
 
@@ -267,7 +270,7 @@ def test_another_arm_does_not_end_a_trial(url: str) -> None:
     """Adding one that no longer fits would end it for good, with nothing gained."""
     trial = create(url, strategy=BETS, max_participants=60)
     rounds(trial, 1)
-    people = trial.status().people
+    people = trial.status().participants
     trial.manage("lower-maximum", "less money", people + 4)
     with pytest.raises(InvalidInputError, match="raise the maximum first"):
         trial.manage("add-arm", "a new dose", "violet")
@@ -307,13 +310,13 @@ def test_other_strategies_have_no_proof_for_other_arms(url: str) -> None:
         for action, arm in (("drop-arm", "red"), ("add-arm", "violet")):
             with pytest.raises(InvalidInputError, match="proved for bet-se only"):
                 trial.manage(action, "no", arm)
-        assert not trial.status().acts
+        assert not trial.status().actions
 
 
 def test_what_is_refused_says_why(url: str) -> None:
     trial = create(url, strategy=BETS)
     head = trial.status().head
-    for action, why in REFUSED.items():
+    for action, why in REFUSED_ACTIONS.items():
         with pytest.raises(InvalidInputError) as refused:
             trial.manage(action, "we want to")
         assert str(refused.value) == why
@@ -329,7 +332,7 @@ def test_what_is_refused_says_why(url: str) -> None:
     with pytest.raises(InvalidInputError, match="the trial is not paused"):
         trial.manage("resume", "so")
     assert trial.status().head == head
-    assert set(MEANS) & set(REFUSED) == set()
+    assert set(MEANINGS) & set(REFUSED_ACTIONS) == set()
 
 
 def test_actions_that_were_forged_are_found(url: str) -> None:
@@ -387,7 +390,7 @@ def test_continuous_enrolment_never_waits(url: str, clock: Clock) -> None:
         batch = trial.ask(1, site="ab"[place % 2])
         if batch.stopped:
             break
-        if trial.status().people < 900:
+        if trial.status().participants < 900:
             assert len(batch.assignments) == 1
         waiting += [(clock.now + 120 + place % 7, one.id, one.arm) for one in batch.assignments]
         told = [one for one in waiting if one[0] <= clock.now]

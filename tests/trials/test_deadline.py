@@ -129,7 +129,7 @@ def test_the_clock_tells_nothing(url: str, strategy: Strategy, clock: Clock) -> 
                 clock.now += 29
             clock.now += 10
             status = trial.status()
-            looks.append((status.people, status.pending, status.waiting, status.next_release))
+            looks.append((status.participants, status.pending, status.waiting, status.next_release))
             assert (status.next_release is None) == (status.waiting == 0)
             assert len(looks) < 30
         events = trial.transcript()["events"]

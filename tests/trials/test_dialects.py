@@ -18,11 +18,13 @@ def test_every_database_is_in_the_suite() -> None:
 
 
 def test_addresses_are_shown_without_secrets() -> None:
-    server = dialect.dialect_of("postgresql://ann:secret@somewhere:5433/trials?sslpassword=secret")
-    assert "secret" not in server.address + server.called
-    assert "somewhere:5433/trials" in server.called
-    file = dialect.dialect_of("sqlite:///folder/trial.db")
-    assert (file.address, file.called) == ("sqlite:///folder/trial.db", "folder/trial.db")
+    server = dialect.make_dialect(
+        "postgresql://ann:secret@somewhere:5433/trials?sslpassword=secret"
+    )
+    assert "secret" not in server.address + server.label
+    assert "somewhere:5433/trials" in server.label
+    file = dialect.make_dialect("sqlite:///folder/trial.db")
+    assert (file.address, file.label) == ("sqlite:///folder/trial.db", "folder/trial.db")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def test_addresses_are_shown_without_secrets() -> None:
 )
 def test_other_addresses_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        dialect.dialect_of(url)
+        dialect.make_dialect(url)
     assert "secret" not in str(error.value)
 
 
@@ -57,8 +59,8 @@ def test_codes_in_words(kind: str, code: str) -> None:
     )
     error = sa.exc.OperationalError("INSERT secret", {}, Exception("secret"))
     error.orig = driver  # type: ignore[assignment]
-    chosen = dialect.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
-    assert chosen.reason(error) == CODES[kind, code]
+    chosen = dialect.make_dialect("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
+    assert chosen.describe_error(error) == CODES[kind, code]
     error.orig = None
-    assert chosen.reason(error) == reasons.UNREACHABLE
-    assert "secret" not in chosen.reason(sa.exc.InvalidRequestError("secret"))
+    assert chosen.describe_error(error) == reasons.UNREACHABLE
+    assert "secret" not in chosen.describe_error(sa.exc.InvalidRequestError("secret"))

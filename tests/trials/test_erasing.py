@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from discreet import dp_se
 from discreet.trials.store import dialect, postgresql, schema
-from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.dialect import make_dialect
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import UNITS, create, database
@@ -87,7 +87,7 @@ def test_outcomes_are_gone_from_the_files(url: str) -> None:
 @contextmanager
 def tables(url: str, *statements: str, end: str = "ROLLBACK") -> Iterator[None]:
     """Somebody else at work on the same server."""
-    address = dialect_of(url).url.set(drivername="postgresql", username="postgres")
+    address = make_dialect(url).url.set(drivername="postgresql", username="postgres")
     with psycopg.connect(address.render_as_string(), autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -171,7 +171,7 @@ def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) ->
     def slowly(_connection: Any, _cursor: Any, text: str, about: Any, *_: Any) -> Any:
         return "SELECT pg_sleep(60)" if text.startswith("VACUUM") else text, about
 
-    engine = trial._store.engine
+    engine = trial._database.engine
     sa.event.listen(engine, "before_cursor_execute", slowly, retval=True)
     monkeypatch.setitem(postgresql.FOR_NOW, "statement_timeout", "1s")
     trial.tell(last, 1.0)
@@ -179,7 +179,7 @@ def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(postgresql.FOR_NOW, "statement_timeout", "60s")
     trial.expire()
     assert trial.status().erasing
-    with trial._store.snapshot("colours") as found:
+    with trial._database.snapshot("colours") as found:
         shown = [
             found.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in postgresql.FOR_NOW
         ]

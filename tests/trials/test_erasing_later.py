@@ -15,7 +15,7 @@ from discreet import dp_se
 from discreet.errors import StoreError
 from discreet.service.server import do_what_is_due
 from discreet.trials.store import schema
-from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.dialect import make_dialect
 from discreet.trials.trial import Trial
 from tests.support.service import serving
 from tests.support.stores import UNITS, create, database
@@ -38,7 +38,7 @@ def run_python(*arguments: str) -> None:
 def find_outcomes(url: str, rows: list[tuple[int, int]]) -> int:
     """Count the rows (number, units) whose bytes are in the files of the database."""
     if url.startswith("sqlite"):
-        file = Path(dialect_of(url).files[0])
+        file = Path(make_dialect(url).files[0])
         files = sorted(str(path) for path in file.parent.glob(f"{file.name}*"))
         # Another process reads them: closing a file here would drop SQLite's locks.
         raw = subprocess.run(["cat", *files], check=True, stdout=subprocess.PIPE).stdout
@@ -65,7 +65,7 @@ def held_snapshot(url: str) -> Iterator[None]:
             "print(flush=True); sys.stdin.read()"
         )
         reader = subprocess.Popen(
-            [sys.executable, "-c", code, dialect_of(url).files[0]],
+            [sys.executable, "-c", code, make_dialect(url).files[0]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -75,7 +75,7 @@ def held_snapshot(url: str) -> Iterator[None]:
             yield
         assert reader.returncode == 0
         return
-    address = dialect_of(url).url.set(drivername="postgresql", username="postgres")
+    address = make_dialect(url).url.set(drivername="postgresql", username="postgres")
     with psycopg.connect(address.render_as_string(), autocommit=True) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT 1")

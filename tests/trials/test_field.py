@@ -19,7 +19,7 @@ from discreet.audits.rehearsal import Rehearsal, Simulated, fixed_keys
 from discreet.numerics import one_sided
 from discreet.strategies.run import Randomisation
 from discreet.trials import enrolment
-from discreet.trials.randomisation import draw
+from discreet.trials.randomisation import draw_arm
 from discreet.trials.trial import Trial
 from tests.support.hospitals import (
     Attack,
@@ -122,7 +122,7 @@ def test_nobody_beats_the_odds() -> None:
         ({"keys": lambda round: b"k" * 32}, "by_last_key"),
         ({"keys": lambda round: round.to_bytes(32, "big")}, "by_known_keys"),
         ({"deal": lambda key, number, weights: in_cycle(number - 1, weights)}, "lacking"),
-        ({"deal": lambda key, number, weights: draw(key, number // 2, weights)}, "repeated"),
+        ({"deal": lambda key, number, weights: draw_arm(key, number // 2, weights)}, "repeated"),
     ],
     ids=["key leaked", "key used again", "key guessable", "cycle", "a coin for two"],
 )
@@ -167,7 +167,7 @@ def test_two_hospitals_and_a_trial(
     and not none.
     """
     keys, rounds = fixed_keys(5), count(1)
-    monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
+    monkeypatch.setattr(enrolment, "draw_key", lambda: keys(next(rounds)))
     sites = ("north", "south")
     url = f"sqlite:///{tmp_path}/trial.db"
     trial = Trial.create(url, "hospitals", ["a", "b"], strategy, 60, sites=sites)

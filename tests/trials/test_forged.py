@@ -12,7 +12,7 @@ import pytest
 
 from discreet import InvalidInputError, Trial, UserStrategy, bet_se, ttucb, verify_transcript
 from discreet.trials.protocol import canonical, digest
-from discreet.trials.record import link
+from discreet.trials.record import chain_hash
 
 
 def play(folder: Path, name: str, strategy: Any, people: int, **settings: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def rechained(transcript: dict[str, Any]) -> dict[str, Any]:
     for seq, event in enumerate(transcript["events"], start=1):
         body = {key: part for key, part in event.items() if key not in ("seq", "kind", "hash")}
         event["seq"] = seq
-        event["hash"] = hash_ = link(hash_, seq, event["kind"], canonical(body))
+        event["hash"] = hash_ = chain_hash(hash_, seq, event["kind"], canonical(body))
     transcript["status"]["head"] = f"{len(transcript['events'])}:{hash_}"
     transcript["status"]["protocol_hash"] = transcript["protocol_hash"]
     return transcript
@@ -119,7 +119,7 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
     batch = trial.ask(100)
     *most, last = batch.assignments
     trial.tell_many({one.id: 1.0 for one in most})
-    honest = trial._store.transaction
+    honest = trial._database.transaction
 
     @contextmanager
     def interrupted(name: str) -> Any:
@@ -127,10 +127,10 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
             yield tables
         raise KeyboardInterrupt
 
-    trial._store.transaction = interrupted  # type: ignore[method-assign]
+    trial._database.transaction = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         trial.tell(last.id, 1.0)
-    trial._store.transaction = honest  # type: ignore[method-assign]
+    trial._database.transaction = honest  # type: ignore[method-assign]
     assert trial.status().erasing
     trial.expire()
     again = Trial.open(f"sqlite:///{tmp_path}/t.db", "t")
@@ -163,7 +163,7 @@ def test_a_state_of_another_processor_is_the_same_and_another_state_is_not(
         (text,) = database.execute("SELECT state FROM discreet_trials").fetchone()
         for factor, intact in ((1 + 1e-13, True), (1 + 1e-6, False)):
             state = json.loads(text)
-            means = state["course"]["arrays"]["mean"]
+            means = state["run"]["arrays"]["mean"]
             means[:] = [factor * one for one in means]
             database.execute("UPDATE discreet_trials SET state = ?", (json.dumps(state),))
             database.commit()

@@ -41,14 +41,14 @@ def release_of(record: Record) -> Record:
 def test_opendp_finds_the_promised_epsilon(epsilon: float, gamma: float) -> None:
     """By its own map from ρ to ε at this γ; on bits and on fine units."""
     for strategy in (bet_se(0.1, epsilon=epsilon, gamma=gamma), adap_tt(epsilon, 0.1, gamma=gamma)):
-        spent = mechanisms.gaussian_cost(sum_noise(strategy), grid_of(strategy), gamma)
+        spent = mechanisms.compute_gaussian_cost(sum_noise(strategy), grid_of(strategy), gamma)
         assert epsilon * (1 - 1e-8) < spent <= epsilon
 
 
 @pytest.mark.parametrize("rho", [1e-9, 1e-3, 0.5, 40.0])
 def test_opendp_finds_the_promised_rho(rho: float) -> None:
     for strategy in (bet_se(0.1, rho=rho), adap_tt(None, 0.1, rho=rho)):
-        spent = mechanisms.gaussian_cost(sum_noise(strategy), grid_of(strategy), None)
+        spent = mechanisms.compute_gaussian_cost(sum_noise(strategy), grid_of(strategy), None)
         assert rho * (1 - 1e-8) < spent <= rho
 
 
@@ -65,7 +65,7 @@ def test_noise_that_does_not_keep_the_promise_is_refused_before_anyone_comes(
 def test_the_law_of_live_noise() -> None:
     """False alarm 1e-9."""
     sigma, draws = 1.3, 3000
-    found = [mechanisms.gaussian_totals(Totals(7), sigma, 1).sum - 7 for _ in range(draws)]
+    found = [mechanisms.add_gaussian_noise(Totals(7), sigma, 1).sum - 7 for _ in range(draws)]
     values = np.arange(-40, 41)
     chances = np.exp(-(values**2) / (2 * sigma**2))
     chances /= chances.sum()

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import mechanisms, record
 from discreet.trials.group_commit import GroupCommit, Task
 from discreet.trials.inputs import MAX_BATCH
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transaction import TrialTransaction
 from discreet.trials.verbs import ASK, AskBody
@@ -43,7 +43,7 @@ def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
             found[place] = error
 
     threads = [threading.Thread(target=do, args=(place,)) for place in range(len(calls))]
-    with trial._store.lock:
+    with trial._database.lock:
         for place, thread in enumerate(threads):
             thread.start()
             wait_until_in_line(trial, place)
@@ -70,7 +70,7 @@ def watched(trial: Trial) -> Iterator[list[str]]:
         seen.append(kind)
         append(tables, kind, body)
 
-    sa.event.listen(trial._store.engine, "commit", lambda _: seen.append("commit"))
+    sa.event.listen(trial._database.engine, "commit", lambda _: seen.append("commit"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrialTables, "append_event", noted)
         yield seen
@@ -86,7 +86,7 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     assert len(ids) == 12
     told = at_once(trial, [partial(trial.tell, id, 1) for id in sorted(ids)])
     assert [one.new for one in told] == [1] * 12
-    assert trial.status().people == 13
+    assert trial.status().participants == 13
     assert [call.action for call in trial.audit_trail(24)] == ["tell"] * 12 + ["ask"] * 12
     assert trial.verify().intact
 
@@ -109,7 +109,7 @@ def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
     assert "took part before" in str(found[1])
     assert "one of Leeds, Lyon" in str(found[6])
     status = trial.status()
-    assert (status.people, [act.action for act in status.acts]) == (5, ["close-site"])
+    assert (status.participants, [act.action for act in status.actions]) == (5, ["close-site"])
     assert trial.verify().intact
 
 
@@ -117,7 +117,7 @@ def test_the_same_request_at_once_has_one_answer(url: str) -> None:
     trial = create(url, strategy=BETS)
     found = at_once(trial, [lambda: trial.ask(2, key="r")] * 6)
     assert len({tuple(one.id for one in batch.assignments) for batch in found}) == 1
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
 
 
 def test_two_who_tell_the_same_are_told_apart(url: str) -> None:
@@ -162,7 +162,7 @@ def test_whatever_draws_ends_its_transaction(url: str) -> None:
     assert "opened" in seen
     assert after_draws(seen) <= {"commit", "stopped"}
     assert not [one for one in found if isinstance(one, DiscreetError)]
-    assert trial.status().people == people + sum(len(one.assignments) for one in found[-3:])
+    assert trial.status().participants == people + sum(len(one.assignments) for one in found[-3:])
     assert trial.verify().intact
 
 
@@ -183,13 +183,13 @@ def test_a_transaction_that_goes_on_after_a_draw_is_found(
 def test_a_refusal_behind_a_draw_redraws_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is refused cannot have the noise of others drawn again."""
     drawn: list[Any] = []
-    release = record.release
+    release = record.make_release
 
     def noted(*words: Any) -> Any:
         drawn.append(words)
         return release(*words)
 
-    monkeypatch.setattr(release, "release", noted)
+    monkeypatch.setattr(release, "make_release", noted)
     trial = create(url, strategy=BETS)
     calls, _ = completing(trial)
     at_once(trial, [*calls, lambda: trial.manage("fly", "x"), lambda: trial.tell("1-00", 1)])
@@ -205,11 +205,11 @@ def test_all_hear_of_a_commit_that_failed(url: str, monkeypatch: pytest.MonkeyPa
         def fail(*_: Any) -> None:
             raise StoreError("the disk is full")
 
-        patch.setattr(Store, "_commit", fail)
+        patch.setattr(Database, "_commit", fail)
         found = at_once(trial, [trial.ask] * 5)
     assert [str(one) for one in found] == ["the disk is full"] * 5
     assert len({id(one) for one in found}) == 5, "each caller has an error of its own"
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
     assert trial.verify().intact
 
 
@@ -234,7 +234,7 @@ def test_a_crowd(url: str) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    assert trial.status().people == sum(1 + (s + t) % 3 for s in range(8) for t in range(6))
+    assert trial.status().participants == sum(1 + (s + t) % 3 for s in range(8) for t in range(6))
     assert trial.status().pending == 0
     assert trial.verify().intact
 
@@ -259,16 +259,16 @@ def test_what_draws_noise_is_loaded_before_others_wait(
     """Loading it takes a tenth of a second, which all who write would wait for."""
     trial, seen = create(url, strategy=BETS), list[str]()
     person = trial.ask().assignments[0]
-    tables = Store.transaction
+    tables = Database.transaction
 
     @contextmanager
-    def noted(store: Store, *about: Any) -> Iterator[TrialTables]:
+    def noted(store: Database, *about: Any) -> Iterator[TrialTables]:
         seen.append("write")
         with tables(store, *about) as made:
             yield made
 
-    monkeypatch.setattr(mechanisms, "load", lambda: seen.append("load"))
-    monkeypatch.setattr(Store, "tables", noted)
+    monkeypatch.setattr(mechanisms, "load_opendp", lambda: seen.append("load"))
+    monkeypatch.setattr(Database, "tables", noted)
     trial.tell(person.id, 1.0)
     assert seen[:2] == ["load", "write"]
     seen.clear()
@@ -325,7 +325,7 @@ def test_a_reader_behind_a_commit_sees_no_older_head(
                 seen.append(trial.status().head)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial._store, "lock", Lock())
+        patch.setattr(trial._database, "lock", Lock())
         trial.ask()
     assert str(trial._seen) == seen[1]
     assert trial.verify().intact

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from discreet import InvalidInputError, Strategy, adap_tt_star, bet_se, dp_se, ttucb
-from discreet.trials.randomisation import commitment, draw, new_key
+from discreet.trials.randomisation import commit_to, draw_arm, draw_key
 from discreet.trials.store import schema
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transcript import verify_transcript
@@ -34,20 +34,20 @@ def play(trial: Trial, seed: int = 1, people: int = 60) -> None:
 def test_a_draw_has_the_odds() -> None:
     """False alarm: 1e-6. Each person's number draws anew."""
     key, weights = bytes(range(32)), [3, 0, 1, 4]
-    seen = Counter(draw(key, number, weights) for number in range(8000))
+    seen = Counter(draw_arm(key, number, weights) for number in range(8000))
     expected = [8000 * weight / 8 for weight in weights if weight]
     assert seen[1] == 0
     assert stats.chisquare([seen[0], seen[2], seen[3]], expected).pvalue > 1e-6
-    assert draw(key, 7, weights) == draw(key, 7, weights)
-    assert commitment(key) != commitment(new_key())
+    assert draw_arm(key, 7, weights) == draw_arm(key, 7, weights)
+    assert commit_to(key) != commit_to(draw_key())
 
 
 def test_a_draw_has_no_bias() -> None:
     """A number beyond the last whole multiple of all weights is drawn again."""
     weights = [2**127 + 1, 2**127 - 1]  # all of 128 bits but none left over
-    assert {draw(new_key(), number, weights) for number in range(60)} == {0, 1}
+    assert {draw_arm(draw_key(), number, weights) for number in range(60)} == {0, 1}
     uneven = [2**126, 2**126, 2**126]
-    seen = Counter(draw(bytes(32), number, uneven) for number in range(3000))
+    seen = Counter(draw_arm(bytes(32), number, uneven) for number in range(3000))
     assert stats.chisquare([seen[arm] for arm in range(3)]).pvalue > 1e-6
 
 
@@ -61,7 +61,7 @@ def test_a_record_shows_that_chance_dealt(url: str, strategy: Strategy) -> None:
     opened = [event for event in said["events"] if event["kind"] == "opened"]
     keys = [key for event in said["events"] for key in event.get("keys", ())]
     assert [round for round, _ in keys] == [event["round"] for event in opened]
-    assert [commitment(bytes.fromhex(key)) for _, key in keys] == [
+    assert [commit_to(bytes.fromhex(key)) for _, key in keys] == [
         event["commit"] for event in opened
     ]
     assert count(url, schema.round_keys) == 0, "what was revealed is kept no longer"
@@ -110,7 +110,7 @@ def test_whoever_deals_otherwise_is_found(url: str) -> None:
 
     def other_key_and_commitment(events: Any) -> None:
         other_key(events)
-        first(events, "opened")["commit"] = commitment(bytes(32))
+        first(events, "opened")["commit"] = commit_to(bytes(32))
 
     def key_twice(events: Any) -> None:
         first(events, "opened", 1)["commit"] = first(events, "opened")["commit"]
@@ -124,7 +124,7 @@ def test_whoever_deals_otherwise_is_found(url: str) -> None:
     def longer_key(events: Any) -> None:
         key = first(events, "released")["keys"][0]
         key[1] += "00"  # deals the same, as HMAC pads with zeros
-        first(events, "opened")["commit"] = commitment(bytes.fromhex(key[1]))
+        first(events, "opened")["commit"] = commit_to(bytes.fromhex(key[1]))
 
     def no_key(events: Any) -> None:
         del first(events, "released")["keys"]
@@ -193,5 +193,5 @@ def test_the_order_of_places_is_random_and_their_number_is_not(url: str) -> None
 
 def test_strategies_of_every_answer_say_that_they_can_be_predicted(url: str) -> None:
     status = create(url, strategy=ttucb(0.1)).status()
-    assert "knows the next arm" in status.assignment
-    assert "bet-se does not have this weakness" in status.assignment
+    assert "knows the next arm" in status.randomisation
+    assert "bet-se does not have this weakness" in status.randomisation

@@ -22,22 +22,25 @@ def test_the_middle_level_is_announced_and_asked_for(url: str) -> None:
     trial = levels(url)
     batch = trial.ask(5)
     one, two, *_ = batch.assignments
-    assert batch.middle_level == trial.status().middle == 0.5
+    assert batch.middle_level == trial.status().middle_level == 0.5
     for wrong in (0.25, 513 / 1024):
         with pytest.raises(
             InvalidInputError, match=r"announced with the assignment: --middle-level 0.5"
         ):
             trial.answer_many(
-                {one.id: respond(0.4, 3.0, middle=0.5), two.id: respond(0.4, 3.0, middle=wrong)}
+                {
+                    one.id: respond(0.4, 3.0, middle_level=0.5),
+                    two.id: respond(0.4, 3.0, middle_level=wrong),
+                }
             )
     assert trial.status().pending == 5, "all of them are taken, or none"
-    for bad in (respond(1, 3.0), respond(1, 3.0, 0.1), respond(1, 2.0, middle=0.5)):
+    for bad in (respond(1, 3.0), respond(1, 3.0, 0.1), respond(1, 2.0, middle_level=0.5)):
         with pytest.raises(InvalidInputError, match="was not randomised as the protocol says"):
             trial.answer(one.id, bad)
     with pytest.raises(InvalidInputError, match="takes no raw outcomes"):
         trial.tell(one.id, 0.4)
     assert trial.status().pending == 5
-    trial.answer(one.id, respond(0.4, 3.0, middle=0.5))
+    trial.answer(one.id, respond(0.4, 3.0, middle_level=0.5))
     assert trial.status().pending == 4
 
 
@@ -45,9 +48,9 @@ def test_the_middle_level_is_announced_and_asked_for(url: str) -> None:
 def test_where_bits_are_sent_no_level_is_taken(url: str, strategy: Strategy) -> None:
     trial, epsilon = start(url, strategy), float(strategy.epsilon or 0)
     batch = trial.ask(2)
-    assert batch.middle_level is trial.status().middle is None
+    assert batch.middle_level is trial.status().middle_level is None
     with pytest.raises(InvalidInputError, match="was not randomised as the protocol says"):
-        trial.answer(batch.assignments[0].id, respond(1, epsilon, middle=0.5))
+        trial.answer(batch.assignments[0].id, respond(1, epsilon, middle_level=0.5))
     trial.answer(batch.assignments[0].id, respond(1, epsilon))
     assert trial.status().pending == 1
 
@@ -56,7 +59,7 @@ def test_what_was_told_before_is_ignored_whatever_its_middle(url: str) -> None:
     """Also in one call with a new one, after the middle has moved."""
     trial = levels(url)
     first = trial.ask(400)
-    old = {one.id: respond(0.9, 3.0, middle=0.5) for one in first.assignments}
+    old = {one.id: respond(0.9, 3.0, middle_level=0.5) for one in first.assignments}
     trial.answer_many(old)
     batch = trial.ask(400)
     assert batch.middle_level not in (None, 0.5)
@@ -64,7 +67,7 @@ def test_what_was_told_before_is_ignored_whatever_its_middle(url: str) -> None:
     trial.answer_many(old)
     assert trial.status() == before
     (new, *_), middle = batch.assignments, batch.middle_level
-    trial.answer_many({**old, new.id: respond(0.9, 3.0, middle=middle)})
+    trial.answer_many({**old, new.id: respond(0.9, 3.0, middle_level=middle)})
     assert trial.status().pending == before.pending - 1
     with pytest.raises(InvalidInputError, match=f"--middle-level {middle!r}"):
         trial.answer(batch.assignments[1].id, next(iter(old.values())))
@@ -79,8 +82,8 @@ def test_levels_on_another_scale(url: str) -> None:
         "--epsilon 3.0 --middle-level MIDDLE --range 0.0,10"
     )
     with pytest.raises(InvalidInputError, match="--middle-level MIDDLE --range"):
-        trial.answer(one.id, respond(0.2, 3.0, middle=batch.middle_level))
-    answer = respond(99, 3.0, middle=batch.middle_level, **options)
+        trial.answer(one.id, respond(0.2, 3.0, middle_level=batch.middle_level))
+    answer = respond(99, 3.0, middle_level=batch.middle_level, **options)
     assert Response.parse(str(answer)) == answer
     trial.answer(one.id, answer)
     assert trial.status().pending == 0

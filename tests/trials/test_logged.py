@@ -12,7 +12,7 @@ from discreet import LoggedOutcomesWarning
 from discreet.cli import main
 from discreet.service.state import Home
 from discreet.trials.store import schema
-from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.dialect import make_dialect
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, UNITS, create
@@ -37,7 +37,7 @@ def url(postgres: postgres_server.Server) -> str:
 @contextmanager
 def settings(url: str, **chosen: str) -> Iterator[None]:
     """Settings of a role, which only an administrator can make."""
-    address = dialect_of(url).url.set(drivername="postgresql", username="postgres")
+    address = make_dialect(url).url.set(drivername="postgresql", username="postgres")
     with psycopg.connect(address.render_as_string(), autocommit=True) as connection:
         try:
             for name, value in chosen.items():

@@ -31,13 +31,13 @@ def ids(batch: Any) -> list[tuple[str, str]]:
 def test_a_request_gets_the_same_answer_for_ever(url: str) -> None:
     trial = create(url, sites=["Leeds", "Lyon"])
     first = trial.ask(2, site="Leeds", key="monday")
-    people = trial.status().people
+    people = trial.status().participants
     assert ids(trial.ask(2, site="Leeds", key="monday")) == ids(first)
     trial.tell_many({one.id: 1.0 for one in first.assignments})
     other = Trial.open(url, "colours")
     assert ids(other.ask(2, site="Leeds", key="monday")) == ids(first)
     assert ids(other.ask(key="monday")) == ids(first), "the key alone is enough"
-    assert other.status().people == people
+    assert other.status().participants == people
     other.manage("pause", "a holiday")
     assert ids(other.ask(key="monday")) == ids(first)
     other.manage("stop", "no money")
@@ -56,7 +56,7 @@ def test_a_key_is_for_one_request(url: str, otherwise: dict[str, Any]) -> None:
     trial.ask(3, site="Leeds", key="monday")
     with pytest.raises(InvalidInputError, match="this request was made before, for other people"):
         trial.ask(**{"n": 3, **otherwise}, key="monday")
-    assert trial.status().people == 3
+    assert trial.status().participants == 3
 
 
 def test_a_request_that_had_nobody_is_asked_anew(url: str) -> None:
@@ -94,7 +94,7 @@ def test_what_is_no_key(url: str, wrong: Any) -> None:
     trial = create(url)
     with pytest.raises(InvalidInputError, match="key must be a text of your own"):
         trial.ask(key=wrong)
-    assert trial.status().people == 0
+    assert trial.status().participants == 0
 
 
 def test_a_client_that_is_killed_right_after_its_commit_asks_again(url: str) -> None:
@@ -106,15 +106,15 @@ def test_a_client_that_is_killed_right_after_its_commit_asks_again(url: str) -> 
     child = os.fork()
     if child == 0:
         try:
-            sa.event.listen(trial._store.engine, "checkin", die)
+            sa.event.listen(trial._database.engine, "checkin", die)
             trial.ask(2, key="mine")
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    people = trial.status().people
+    people = trial.status().participants
     batch = trial.ask(2, key="mine")
     assert len(batch.assignments) == 2
-    assert trial.status().people == max(people, 2)
+    assert trial.status().participants == max(people, 2)
 
 
 def test_what_ctrl_c_interrupted_can_be_asked_for_again(url: str) -> None:
@@ -130,12 +130,12 @@ def test_what_ctrl_c_interrupted_can_be_asked_for_again(url: str) -> None:
             signal.raise_signal(signal.SIGINT)
 
     trial.ask()
-    sa.event.listen(trial._store.engine, "before_cursor_execute", press)
+    sa.event.listen(trial._database.engine, "before_cursor_execute", press)
     with pytest.raises(KeyboardInterrupt):
         trial.ask(2, key="key")
-    assert trial.status().people == 3
+    assert trial.status().participants == 3
     assert len(trial.ask(2, key="key").assignments) == 2
-    assert trial.status().people == 3
+    assert trial.status().participants == 3
 
 
 CLIENT = """
@@ -163,10 +163,10 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
     assert "Traceback" not in done.stderr
     assert "this command gives it again: discreet trial ask colours --key " in done.stderr
     key = done.stderr.split("--key ")[1].split()[0]
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
     batch = trial.ask(key=key)
     assert len(batch.assignments) == 2
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
 
 
 # --- people who come again ------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_whoever_comes_again_has_the_same_assignment(url: str, strategy: Any) ->
     mixed = trial.ask(participants=["bob-q7", "ann-q7", "cid-q7"])
     assert [one.participant for one in mixed.assignments] == ["bob-q7", "ann-q7", "cid-q7"]
     assert mixed.assignments[1].id == first.assignments[0].id
-    assert trial.status().people == 3
+    assert trial.status().participants == 3
     trial.tell_many({one.id: 1.0 for one in mixed.assignments})
     assert ids(Trial.open(url, "colours").ask(participant="ann-q7")) == ids(first)
     trial.manage("stop", "no money")
@@ -203,7 +203,7 @@ def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
         trial.tell_many({id: 1.0 for id in seen.values()})
         if not batch.not_assigned or batch.stopped:
             break
-    assert trial.status().people == len(seen)
+    assert trial.status().participants == len(seen)
     assert trial.verify().intact
 
 
@@ -212,10 +212,10 @@ def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
     trial = create(url, people=people)
     with pytest.raises(InvalidInputError, match="must know who a person is before it shows an arm"):
         trial.ask()
-    assert trial.status().people == 0
+    assert trial.status().participants == 0
     with pytest.raises(InvalidInputError, match="people number 2 of the list"):
         trial.ask(participants=["ann", "ann"])
-    assert trial.status().coming_again
+    assert trial.status().returning
 
 
 @pytest.mark.parametrize("people", ["refuse", "anonymous"])
@@ -224,7 +224,7 @@ def test_whoever_comes_again_is_refused(url: str, people: str) -> None:
     trial.ask(participant="ann")
     with pytest.raises(InvalidInputError, match="took part before"):
         trial.ask(participants=["bob", " ann "])
-    assert trial.status().people == 1
+    assert trial.status().participants == 1
 
 
 def test_a_word_for_a_second_coming(url: str) -> None:
@@ -336,10 +336,10 @@ def test_a_clock_that_goes_back_is_refused(url: str, clock: Clock) -> None:
     for call in (trial.ask, lambda: trial.tell(one.id, 1), trial.expire):
         with pytest.raises(StoreError, match=r"the clock is .* behind the last recorded call"):
             call()
-    people = trial.status().people
+    people = trial.status().participants
     clock.now += 100
     trial.tell(one.id, 1)
-    assert trial.status().people == people == 2
+    assert trial.status().participants == people == 2
     assert trial.verify().intact
 
 
@@ -366,7 +366,7 @@ def test_a_clock_that_was_ahead_is_set_back(url: str, clock: Clock, release: str
         trial.tell_many({one.id: 1.0 for one in batch.assignments})
         clock.now += 200
     assert trial.status().releases > 0
-    assert trial.status().acts[0].action == "set-clock"
+    assert trial.status().actions[0].action == "set-clock"
     assert trial.verify().intact
 
 
@@ -390,14 +390,14 @@ def test_people_past_their_deadline_are_counted_told_or_not(url: str, clock: Clo
 
 def test_managers_who_have_seen_the_same_do_not_both_act(url: str) -> None:
     one, two = create(url, sites=["Leeds", "Lyon"]), Trial.open(url, "colours")
-    seen = len(one.status().acts)
+    seen = len(one.status().actions)
     one.manage("close-site", "no staff", "Leeds", seen=seen)
     with pytest.raises(InvalidInputError, match="another manager has acted in the meantime"):
         two.manage("stop", "one site is not enough", seen=seen)
     assert not two.status().stopped
     two.ask(site="Lyon")
     two.manage("pause", "let us think", seen=seen + 1)
-    assert [act.action for act in one.status().acts] == ["close-site", "pause"]
+    assert [act.action for act in one.status().actions] == ["close-site", "pause"]
 
 
 def test_managers_at_once_draw_nothing_twice(url: str) -> None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se
 from discreet.trials.store import postgresql
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.schema import (
     RECORDED,
     AssignmentRow,
@@ -62,7 +62,7 @@ def plan(tables: TrialTables, listed: ListStatement, values: list[Any], **about:
 
 def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
-    store = Store(url)
+    store = Database(url)
     with store.lock, store.transaction("dose") as tables:
         tables.lock()
         for table in TABLES:
@@ -87,7 +87,7 @@ def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
 def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> None:
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     store, there = (
-        Store(url),
+        Database(url),
         [AssignmentRow(number, "x" * 16, 0, 1, 0, 9.0, None, 7.0) for number in (1, 2)],
     )
     with store.lock, store.transaction("dose") as tables:
@@ -113,7 +113,7 @@ def test_lists_have_few_lengths(size: int) -> None:
     assert len(found) == 2 ** (size - 1).bit_length()
 
 
-def kept_plan(store: Store) -> str:
+def kept_plan(store: Database) -> str:
     """How a server finds requests of a list by now, in a connection that comes again
     and again.
     """
@@ -124,7 +124,7 @@ def kept_plan(store: Store) -> str:
         return "\n".join(tables.connection.exec_driver_sql(words).scalars())
 
 
-def use(store: Store, often: int) -> None:
+def use(store: Database, often: int) -> None:
     """Look a request up, in a transaction each time."""
     for _ in range(often):
         with store.lock, store.transaction("dose") as tables:
@@ -143,7 +143,7 @@ def test_a_server_that_saw_small_tables_finds_rows_of_large_ones(
         monkeypatch.setattr(postgresql, "PLANNED", 10**9)
     url = postgres.new_url()
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
-    store = Store(url)
+    store = Database(url)
     use(store, 15)
     assert "Seq Scan on discreet_requests" in kept_plan(store)
     with store.lock, store.transaction("dose") as tables:

@@ -17,7 +17,7 @@ from discreet.cli import main
 from discreet.reports.trial import trial_page
 from discreet.strategies.run import Place, Totals
 from discreet.trials import mechanisms
-from discreet.trials.record import release
+from discreet.trials.record import make_release
 from discreet.trials.store import schema
 from tests.support.forge import rechained
 from tests.support.keys import seeded_keys
@@ -29,7 +29,7 @@ RATES = {"a": 0.8, "b": 0.2}
 @pytest.fixture(autouse=True)
 def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same trial every time: no noise, and keys with a seed."""
-    monkeypatch.setattr(mechanisms, "noisy_sum", lambda total, epsilon, grid: (total, epsilon))
+    monkeypatch.setattr(mechanisms, "add_laplace", lambda total, epsilon, grid: (total, epsilon))
     seeded_keys(monkeypatch)
 
 
@@ -102,11 +102,11 @@ def test_a_difference_is_shown_in_units_of_the_experimenter(tmp_path: Path) -> N
     (shown,) = [one["sum"] for one in event["releases"] if one["sum"] is not None]
     assert lead.name == "ab"[event["margin"]] == "a"
     assert lead.over == ("b",)
-    assert lead.better_by == pytest.approx(10 * shown / lead.people)
+    assert lead.better_by == pytest.approx(10 * shown / lead.participants)
     assert 4 < lead.better_by < 8
     phase, events = event["releases"][0]["phase"], trial.transcript()["events"]
     (opened,) = [one for one in events if one.get("round") == phase]
-    assert lead.people == opened["people"] / sum(weight for _, weight in opened["odds"])
+    assert lead.participants == opened["people"] / sum(weight for _, weight in opened["odds"])
 
 
 def test_forged_differences_are_found(tmp_path: Path) -> None:
@@ -168,6 +168,6 @@ def test_nothing_that_a_warning_could_stop_follows_a_draw() -> None:
     def decide(sums: list[float]) -> None:
         done.append(np.float64(1e308) * np.float64(10) + sums[0])
 
-    made = release([Place(0, 1, 3)], [Totals(2)], 1, lambda total: total, decide)
+    made = make_release([Place(0, 1, 3)], [Totals(2)], 1, lambda total: total, decide)
     assert made[0].sum == 2
     assert len(done) == 1

@@ -42,24 +42,24 @@ EPSILONS = (1e-6, 0.003, 0.1, 0.3, 0.7, 1.0, math.log(3), 3.0, 7.7, 30.0, 1000.0
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_no_mechanism_spends_more_than_promised(epsilon: float) -> None:
     for grid in (1, 2**20):
-        assert epsilon * (1 - 1e-9) < privacy.noisy_sum(5, epsilon, grid)[1] <= epsilon
-    assert privacy.response_epsilon(epsilon) <= epsilon
+        assert epsilon * (1 - 1e-9) < privacy.add_laplace(5, epsilon, grid)[1] <= epsilon
+    assert privacy.compute_response_epsilon(epsilon) <= epsilon
     if epsilon < 30:
-        assert privacy.response_epsilon(epsilon) > epsilon * (1 - 1e-6)
+        assert privacy.compute_response_epsilon(epsilon) > epsilon * (1 - 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "gamma"), [(0.1, 1e-6), (1.0, 1e-5), (4.0, 0.05)])
 def test_gaussian_responses_are_calibrated_by_their_map(epsilon: float, gamma: float) -> None:
     from discreet.theory.thresholds import gaussian_scale
 
-    assert epsilon * (1 - 1e-6) < privacy.response_epsilon(epsilon, gamma) <= epsilon
-    assert privacy.gaussian_noise_scale(epsilon, gamma) >= gaussian_scale(epsilon, gamma)
+    assert epsilon * (1 - 1e-6) < privacy.compute_response_epsilon(epsilon, gamma) <= epsilon
+    assert privacy.find_noise_scale(epsilon, gamma) >= gaussian_scale(epsilon, gamma)
 
 
 def test_discrete_laplace_law() -> None:
     """Chi-squared against tanh(ε/2) e^{-ε|k|}, tails pooled; false alarm 1e-9."""
     epsilon, draws = 0.5, 4000
-    counts = Counter(privacy.noisy_sum(100, epsilon, 1)[0] - 100 for _ in range(draws))
+    counts = Counter(privacy.add_laplace(100, epsilon, 1)[0] - 100 for _ in range(draws))
     inner = range(-8, 9)
     expected = [draws * math.tanh(epsilon / 2) * math.exp(-epsilon * abs(k)) for k in inner]
     seen = [counts[k] for k in inner]
@@ -73,7 +73,7 @@ def test_noise_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
     exponential: σ = mean).
     """
     epsilon, draws = 2.0, 3000
-    size = [abs(privacy.noisy_sum(0, epsilon, 2**20)[0]) / 2**20 * epsilon for _ in range(draws)]
+    size = [abs(privacy.add_laplace(0, epsilon, 2**20)[0]) / 2**20 * epsilon for _ in range(draws)]
     assert abs(np.mean(size) - 1) < stats.norm.isf(ALARM / 2) / math.sqrt(draws)
 
 
@@ -87,7 +87,7 @@ def test_responses_have_their_law(outcome: float, gamma: float | None) -> None:
         chance = outcome * truth + (1 - outcome) * (1 - truth)
         assert stats.binomtest(sum(values), draws, chance).pvalue > ALARM
     else:
-        scale = privacy.gaussian_noise_scale(epsilon, gamma)
+        scale = privacy.find_noise_scale(epsilon, gamma)
         z = (np.array(values) / 2**20 - outcome) / scale
         assert stats.kstest(z, "norm").pvalue > ALARM
 
@@ -122,7 +122,7 @@ def test_discrete_laplace_has_a_smaller_moment_generating_function() -> None:
 
 
 def draws(_: int = 0) -> tuple[int, ...]:
-    return tuple(privacy.noisy_sum(0, 1.0, 2**20)[0] for _ in range(8))
+    return tuple(privacy.add_laplace(0, 1.0, 2**20)[0] for _ in range(8))
 
 
 def test_a_fork_does_not_repeat_noise() -> None:
@@ -207,7 +207,9 @@ def test_a_pair_costs_one_epsilon(epsilon: float) -> None:
     for grid in (1, 2**10, 2**20):
         mechanism, spent = privacy._laplace_pair(epsilon, grid)
         assert epsilon * (1 - 1e-9) < spent <= epsilon
-        assert spent == mechanism.map(grid) == privacy.sum_epsilon(epsilon, grid, pairs=True)
+        assert (
+            spent == mechanism.map(grid) == privacy.compute_sum_epsilon(epsilon, grid, pairs=True)
+        )
         assert mechanism.map(2 * grid) == pytest.approx(2 * epsilon)
     assert grid_of(bet_se(0.1, epsilon, outcomes="numbers")) <= 2**20
 
@@ -217,7 +219,7 @@ def test_the_law_of_a_pair() -> None:
     their signs are independent; false alarm 1e-9 each.
     """
     epsilon, draws = 0.5, 4000
-    pairs = [privacy.noisy_totals(Totals(100, 40), epsilon, 1) for _ in range(draws)]
+    pairs = [privacy.add_laplace_noise(Totals(100, 40), epsilon, 1) for _ in range(draws)]
     noise = np.array([(one.sum - 100, (one.near or 0) - 40) for one in pairs])
     inner = range(-8, 9)
     law = [math.tanh(epsilon / 2) * math.exp(-epsilon * abs(k)) for k in inner]
@@ -239,7 +241,7 @@ def test_a_pair_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
     1e-9 each.
     """
     epsilon, draws, grid = 2.0, 3000, 2**20
-    pairs = [privacy.noisy_totals(Totals(0, 0), epsilon, grid) for _ in range(draws)]
+    pairs = [privacy.add_laplace_noise(Totals(0, 0), epsilon, grid) for _ in range(draws)]
     noise = np.array([(one.sum, one.near or 0) for one in pairs]) / grid * epsilon
     limit = stats.norm.isf(ALARM / 2) / math.sqrt(draws)
     assert (np.abs(np.abs(noise).mean(axis=0) - 1) < limit).all()
@@ -248,8 +250,8 @@ def test_a_pair_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
 
 
 def test_a_sum_alone_has_no_closeness() -> None:
-    assert privacy.noisy_totals(Totals(5), 1.0, 1).near is None
-    assert privacy.noisy_totals(Totals(5, 0), 1.0, 1).near is not None
+    assert privacy.add_laplace_noise(Totals(5), 1.0, 1).near is None
+    assert privacy.add_laplace_noise(Totals(5, 0), 1.0, 1).near is not None
 
 
 # --- three levels ---------------------------------------------------------------------
@@ -257,7 +259,7 @@ def test_a_sum_alone_has_no_closeness() -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_level_costs_no_more_than_promised(epsilon: float) -> None:
-    spent = privacy.response_epsilon(epsilon, middle=0.5)
+    spent = privacy.compute_response_epsilon(epsilon, middle=0.5)
     assert spent <= epsilon
     if 0.003 <= epsilon < 30:
         assert spent > epsilon * (1 - 1e-6)
@@ -267,7 +269,7 @@ def test_a_level_costs_no_more_than_promised(epsilon: float) -> None:
 def test_levels_have_their_law(outcome: float) -> None:
     """e^ε/(e^ε + 2) for the true one; chi-squared, false alarm 1e-9."""
     epsilon, middle, draws = 2.0, 0.25, 3000
-    seen = Counter(respond(outcome, epsilon, middle=middle).value for _ in range(draws))
+    seen = Counter(respond(outcome, epsilon, middle_level=middle).value for _ in range(draws))
     slip = 1 / (math.exp(epsilon) + 2)
     low, high = max(0, 1 - outcome / middle), max(0, (outcome - middle) / (1 - middle))
     rounded = np.array([low, 1 - low - high, high])
@@ -350,7 +352,7 @@ BAD_MIDDLES: list[Any] = [
 @pytest.mark.parametrize("middle", BAD_MIDDLES, ids=lambda middle: str(middle)[:9])
 def test_what_is_never_announced_is_no_middle(middle: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"middle must be the level .* from 1/64"):
-        respond(0.5, 3.0, middle=middle)
+        respond(0.5, 3.0, middle_level=middle)
     with pytest.raises(InvalidInputError):
         Response("levels", 3.0, None, 0, Scale(), middle)
     with pytest.raises(InvalidInputError, match="not a randomised response"):
@@ -359,7 +361,7 @@ def test_what_is_never_announced_is_no_middle(middle: Any) -> None:
 
 def test_a_response_is_of_one_kind() -> None:
     with pytest.raises(InvalidInputError, match="a middle level or a gamma, not both"):
-        respond(0.5, 3.0, 0.1, middle=0.5)
+        respond(0.5, 3.0, 0.1, middle_level=0.5)
     for kind, gamma, middle in (
         ("rr", None, 0.5),
         ("rr", 0.1, None),

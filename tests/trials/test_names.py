@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, Trial, bet_se, trial_page, verify_transcript
-from discreet.trials.listing import near_names
+from discreet.trials.listing import describe_names
 from discreet.trials.names import check_arms
 from tests.support.stores import create, run
 
@@ -49,7 +49,7 @@ def test_what_rewrites_a_line_is_no_name(name: str, url: str) -> None:
         trial.manage("add-arm", "a new dose", name)
     with pytest.raises(InvalidInputError):
         trial.manage("pause", name)
-    assert trial.status().people == 0
+    assert trial.status().participants == 0
 
 
 def test_a_name_is_kept_in_one_way(url: str) -> None:
@@ -61,7 +61,7 @@ def test_a_name_is_kept_in_one_way(url: str) -> None:
     assert trial.protocol.arms[0] == together
     assert trial.ask(site=apart).assignments
     for name in (apart, together):
-        assert Trial.open(url, name).status().sites[0].people == 1
+        assert Trial.open(url, name).status().sites[0].participants == 1
     with pytest.raises(InvalidInputError, match="same name"):
         create(url, "other", arms=[apart, together], strategy=BETS)
 
@@ -90,12 +90,12 @@ def test_every_name_can_be_drawn(arm: str, url: str) -> None:
 
 
 def test_near_names() -> None:
-    assert near_names("x", []) == "there are no trials yet"
-    assert near_names("x", ["a", "b"]) == "trials there: a, b"
+    assert describe_names("x", []) == "there are no trials yet"
+    assert describe_names("x", ["a", "b"]) == "trials there: a, b"
     many = [f"trial {number}" for number in range(10_000)]
-    assert near_names("trial 77z", many).startswith("did you mean 'trial 77")
-    assert len(near_names("trial 77z", many)) < 150
-    assert near_names("?", many) == "there are 10000: discreet trial list shows them"
+    assert describe_names("trial 77z", many).startswith("did you mean 'trial 77")
+    assert len(describe_names("trial 77z", many)) < 150
+    assert describe_names("?", many) == "there are 10000: discreet trial list shows them"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_from_the_first_person_to_the_transcript(url: str, name: str) -> None:
     assert (status.conclusive, status.recommendation) == (True, "a")
     assert trial.verify(status.head).problems == verified(transcript).problems == ()
     assert Trial.open(url, "sleep", status.head).status() == status
-    assert status.middle is None
+    assert status.middle_level is None
     assert trial.ask(3) == AskResult((), 0, True)
     assert count(url, schema.outcomes) == 0, "outcomes are erased at their release"
     for arm, mean in zip(status.arms, (0.7, 0.3), strict=True):
@@ -129,7 +129,7 @@ def test_a_difference_has_the_closeness_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And says nothing of the other arm; here without noise."""
-    monkeypatch.setattr(mechanisms, "noisy_totals", lambda total, epsilon, grid: total)
+    monkeypatch.setattr(mechanisms, "add_laplace_noise", lambda total, epsilon, grid: total)
     trial = start(f"sqlite:///{tmp_path}/t.db", numbers(0.2, delta=0.1))
     tell(trial, trial.ask(400), lambda arm: 0.5 if arm == "a" else 0.25)
     (event,) = released(trial.transcript())
@@ -145,8 +145,8 @@ def test_a_difference_has_the_closeness_of_both(
     lead = people[leader] * values[leader] - people[other] * values[other] - allowed
     assert shown["sum"] == lead * FINE
     (status,) = trial.status().leads
-    assert status.better_by == pytest.approx(lead / status.people)
-    assert sum(people) == 2 * status.people
+    assert status.better_by == pytest.approx(lead / status.participants)
+    assert sum(people) == 2 * status.participants
 
 
 @pytest.mark.parametrize("name", ["noise", "differences", "little noise", "no privacy"])

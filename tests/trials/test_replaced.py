@@ -68,11 +68,11 @@ def test_a_backup_put_in_its_place_is_refused(trial: Trial, file: Path) -> None:
 
 def test_the_same_record_elsewhere_is_gone_on_with(trial: Trial, file: Path) -> None:
     """A copy that is not older is as good."""
-    before = trial.status().people
+    before = trial.status().participants
     trial.close()
     copy = file.with_name("copy.db")
     shutil.copy(file, copy)
-    assert trial.status().people == before
+    assert trial.status().participants == before
     _checkpoint(file)
     os.replace(copy, file)
     assert len(trial.ask(2).assignments) == 2
@@ -163,7 +163,7 @@ def test_a_file_moved_away_and_back_while_it_is_opened_keeps_its_log(
     """
     with reader(file) as other:
         trial.ask(5)
-        people, head = trial.status().people, trial.status().head
+        people, head = trial.status().participants, trial.status().head
         trial.close()
         assert file.with_name("dose.db-wal").stat().st_size
         acts: dict[str, Callable[[], None]] = {
@@ -172,10 +172,10 @@ def test_a_file_moved_away_and_back_while_it_is_opened_keeps_its_log(
             "an old copy": lambda: os.replace(file.with_name("backup.db"), file),
         }
         opened = swapped_while_opened(file, monkeypatch, acts[what])
-        assert Trial.open(f"sqlite:///{file}", "colours", head).status().people == people
+        assert Trial.open(f"sqlite:///{file}", "colours", head).status().participants == people
         assert len(opened) == (what != "nothing")
         other.communicate()
-    assert trial.status().people == people
+    assert trial.status().participants == people
     assert trial.verify().intact
 
 
@@ -187,7 +187,7 @@ def test_closing_deletes_no_log(trial: Trial, file: Path) -> None:
     trial.close()
     assert log.stat().st_ino == inode
     assert not log.stat().st_size, "the file is whole by itself"
-    raw, _ = sqlite.Opening(str(file)).connect({})
+    raw, _ = sqlite.SQLiteFile(str(file)).connect({})
     raw.close()
     assert log.stat().st_ino == inode
     file.chmod(0o660)

@@ -18,9 +18,9 @@ from discreet.cli import main
 from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
 from discreet.service.state import Home
-from discreet.trials.store.dialect import PostgreSQL, dialect_of
-from discreet.trials.store.grants import grants
-from discreet.trials.store.postgresql import Rights, rights_of
+from discreet.trials.store.dialect import PostgreSQL, make_dialect
+from discreet.trials.store.grants import make_grants
+from discreet.trials.store.postgresql import Rights, read_rights
 from discreet.trials.store.reasons import REFUSED_USER
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
@@ -43,7 +43,7 @@ def empty(postgres: postgres_server.Server) -> dict[str, str]:
 
 def direct(url: str, statement: str) -> None:
     """What a role does without the library."""
-    address = dialect_of(url).url.set(drivername="postgresql")
+    address = make_dialect(url).url.set(drivername="postgresql")
     with psycopg.connect(address.render_as_string()) as connection:
         connection.execute(statement)
 
@@ -113,7 +113,7 @@ def test_a_viewer_sees_what_anyone_may_see(roles: dict[str, str], tmp_path: Path
     assert seen.transcript()["events"] == made.transcript()["events"]
     assert "colours" in trial_page(seen.transcript())
     assert verify_transcript(seen.transcript()).intact
-    assert [one.people for one in list_trials(roles["monitor"])] == [8]
+    assert [one.participants for one in list_trials(roles["monitor"])] == [8]
     seen.close()
     for command in (["status"], ["transcript"], ["report", "--out", str(tmp_path / "page.html")]):
         words = ["trial", command[0], "colours", "--url", roles["monitor"], *command[1:]]
@@ -217,7 +217,7 @@ def test_a_right_of_newer_servers_is_asked_for_there_only(version: int) -> None:
 
     dialect = SimpleNamespace(server_version_info=(version, 2))
     stand_in: Any = SimpleNamespace(dialect=dialect, exec_driver_sql=answer)
-    assert rights_of(stand_in) == Rights(erases=True, scrubs=False, verifies=True)
+    assert read_rights(stand_in) == Rights(erases=True, scrubs=False, verifies=True)
     assert ("'MAINTAIN'" in asked[0]) == (version >= 17)
 
 
@@ -227,13 +227,13 @@ def test_a_right_of_newer_servers_is_asked_for_there_only(version: int) -> None:
 def test_the_script_may_be_run_again_and_takes_rights_away(roles: dict[str, str]) -> None:
     place = roles["owner"].rpartition("%3D")[2]
     create(roles["owner"], retain="forever")
-    direct(roles["owner"], grants(monitors=["the-manager"], schema=place))
-    assert Trial.open(roles["manager"], "colours").status().people == 0
+    direct(roles["owner"], make_grants(monitors=["the-manager"], schema=place))
+    assert Trial.open(roles["manager"], "colours").status().participants == 0
     refused(lambda: Trial.open(roles["manager"], "colours").ask())
     Trial.open(roles["site"], "colours").ask()
     damage(roles["owner"], "UPDATE discreet_schema SET version = version - 1")
     with pytest.raises(psycopg.errors.RaiseException):
-        direct(roles["owner"], grants(managers=["the-manager"], schema=place))
+        direct(roles["owner"], make_grants(managers=["the-manager"], schema=place))
 
 
 @NOT_OWNED
@@ -241,7 +241,7 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
     roles: dict[str, str],
 ) -> None:
     place = roles["owner"].rpartition("%3D")[2]
-    direct(roles["owner"], grants(services=["the-manager"], schema=place))
+    direct(roles["owner"], make_grants(services=["the-manager"], schema=place))
     create(roles["manager"])
     with closing(Home(roles["manager"])) as home:
         secret, made = home.tokens.make("a nurse", "site", "a test", "colours", "Leeds")
@@ -267,7 +267,7 @@ def test_a_service_of_before_has_the_script_run_again(roles: dict[str, str]) -> 
     """A role that makes no tables is refused one that is new, until the owner has made
     it.
     """
-    script = grants(services=["the-manager"], schema=roles["owner"].rpartition("%3D")[2])
+    script = make_grants(services=["the-manager"], schema=roles["owner"].rpartition("%3D")[2])
     direct(roles["owner"], script)
     with closing(Home(roles["manager"])) as home:
         secret, _ = home.tokens.make("a nurse", "monitor", "a test")
@@ -281,20 +281,20 @@ def test_a_service_of_before_has_the_script_run_again(roles: dict[str, str]) -> 
 def test_roles_and_schemas_have_plain_names() -> None:
     for wrong in ("", 'a"; DROP TABLE x; --', "a b", "é", "-a", "a" * 64, "public", "none", "a$$"):
         with pytest.raises(InvalidInputError, match="the site must have a plain name"):
-            grants(sites=[wrong])
+            make_grants(sites=[wrong])
     with pytest.raises(InvalidInputError, match="the schema must have a plain name"):
-        grants(sites=["a"], schema="a'b")
+        make_grants(sites=["a"], schema="a'b")
     with pytest.raises(InvalidInputError, match="at least one role"):
-        grants()
+        make_grants()
     with pytest.raises(InvalidInputError, match="name each role once"):
-        grants(managers=["a"], monitors=["a"])
+        make_grants(managers=["a"], monitors=["a"])
 
 
 def test_the_command_prints_the_script() -> None:
     words = ["trial", "grants", "--manager", "ann", "--site", "leeds", "--site", "lyon"]
     result = CliRunner().invoke(main, [*words, "--monitor", "web", "--schema", "trials"])
     assert result.exit_code == 0
-    assert result.stdout == grants(["ann"], ["leeds", "lyon"], ["web"], "trials")
+    assert result.stdout == make_grants(["ann"], ["leeds", "lyon"], ["web"], "trials")
     result = CliRunner().invoke(main, ["trial", "grants"])
     assert result.exit_code == 2
     assert "at least one role" in result.stderr

@@ -31,6 +31,6 @@ def test_a_trial_goes_on_and_can_be_checked(strategy: Strategy, tmp_path: Path) 
         trial.tell_many(told)
         trial.close()
     trial = Trial.open(url, "dose")
-    assert trial.status().people > 8
+    assert trial.status().participants > 8
     assert verify_transcript(trial.transcript()).intact
     trial.close()

@@ -52,7 +52,7 @@ def test_create_and_open(url: str) -> None:
     trial = create(url)
     assert create(url).status() == trial.status()
     assert Trial.open(url, "colours").status() == trial.status()
-    assert trial.status().people == 0
+    assert trial.status().participants == 0
     with pytest.raises(
         InvalidInputError, match=r"max_participants is 500, not 400.*choose another name"
     ):
@@ -62,7 +62,7 @@ def test_create_and_open(url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"no trial 'shapes'.*trials there: colours"):
         Trial.open(url, "shapes")
     create(url, "shapes").ask(3)
-    assert (Trial.open(url, "shapes").status().people, trial.status().people) == (3, 0)
+    assert (Trial.open(url, "shapes").status().participants, trial.status().participants) == (3, 0)
 
 
 def test_two_creators_get_one_trial(url: str) -> None:
@@ -189,7 +189,7 @@ def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(other.ask(participants=names).assignments) == len(names)
     with pytest.raises(InvalidInputError, match=r"people number 2 of the list"):
         other.ask(participants=["somebody new", names[-1]])
-    assert other.status().people == len(names)
+    assert other.status().participants == len(names)
 
 
 def test_local_trust(url: str) -> None:
@@ -214,7 +214,7 @@ def test_restart_in_the_middle(url: str) -> None:
     assert again.status() == before
     again.tell_many({a.id: 1.0 for a in batch.assignments})
     run(again, 20)
-    assert again.status().people > before.people + 15
+    assert again.status().participants > before.participants + 15
     assert trial.status() == again.status(), "a closed view opens again by itself"
     assert again.verify(before.head).intact
 
@@ -310,7 +310,7 @@ def test_forged_events_are_found(url: str) -> None:
     ]
     for number, (kind, body) in enumerate(forged):
         trial = create(url, f"forged {number}")
-        with trial._store.transaction(trial.protocol.name) as tables:
+        with trial._database.transaction(trial.protocol.name) as tables:
             row = tables.lock()
             assert row is not None
             tables.append_event(kind, body)
@@ -360,7 +360,7 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
     trial = create(f"sqlite:///{tmp_path}/trials.db", max_participants=10_000)
     patterns: dict[int, bytes] = {}
     found_before = 0
-    while trial.status().people < 1200:
+    while trial.status().participants < 1200:
         ids = [a.id for a in trial.ask(200).assignments]
         random.Random(len(patterns)).shuffle(ids)
         outcomes = {}
@@ -372,14 +372,14 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
             outcomes[id] = units / 2**20
         for start in range(0, len(ids) - 1, 20):
             trial.tell_many(dict(list(outcomes.items())[start : start + 20]))
-        with database(str(trial._store.dialect.url)) as connection:
+        with database(str(trial._database.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         found_before += sum(
             patterns[number] in raw for number in kept & set(patterns) if number > 255
         )
         trial.tell(ids[-1], 1.0)
-        with database(str(trial._store.dialect.url)) as connection:
+        with database(str(trial._database.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         assert not [
@@ -466,7 +466,7 @@ def test_nothing_public_holds_an_outcome(url: str, caplog: pytest.LogCaptureFixt
             repr(trial.status()),
             repr(trial.transcript()),
             repr(trial),
-            repr(trial._store),
+            repr(trial._database),
             repr(trial.verify()),
         ]
         seen += [repr(trial.ask()), repr(vars(trial)), repr(trial.protocol)]
@@ -578,7 +578,7 @@ def open_ids(url: str) -> list[str]:
 @OWNED
 def test_a_fork_behind_our_back_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = create(url)
-    monkeypatch.setattr(trial._store, "pid", -1)
+    monkeypatch.setattr(trial._database, "pid", -1)
     with pytest.raises(StoreError, match="open the trial in each process"):
         trial.ask()
 
@@ -593,7 +593,7 @@ def test_threads_share_a_trial(url: str) -> None:
         try:
             for _ in range(200):
                 trial.tell_many({a.id: 1.0 for a in trial.ask(3).assignments})
-                if trial.status().people > 60:
+                if trial.status().participants > 60:
                     break
         except BaseException as problem:
             problems.append(problem)
@@ -605,7 +605,7 @@ def test_threads_share_a_trial(url: str) -> None:
         thread.join()
     assert not problems
     assert trial.status().pending == 0
-    assert count(url, schema.outcomes) == trial.status().people > 50
+    assert count(url, schema.outcomes) == trial.status().participants > 50
     assert trial.verify().intact
 
 
@@ -626,13 +626,13 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
     try:
         trial = create(url)
         run(trial, 3)
-        for tables in (trial._store.transaction, trial._store.snapshot):
+        for tables in (trial._database.transaction, trial._database.snapshot):
             with tables("colours") as found:
                 shown = found.connection.execute(sa.text("SHOW synchronous_commit")).scalar()
                 isolation = found.connection.execute(sa.text("SHOW transaction_isolation")).scalar()
             assert shown == "on"
             assert isolation == (
-                "read committed" if tables == trial._store.transaction else "repeatable read"
+                "read committed" if tables == trial._database.transaction else "repeatable read"
             )
     finally:
         with database(url) as connection:
@@ -645,7 +645,7 @@ def test_postgresql_locks_one_trial_only(
     monkeypatch.setattr(dialect, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")
-    with one._store.transaction("colours") as tables:
+    with one._database.transaction("colours") as tables:
         tables.lock()
         other.ask(1)
         same.status()
@@ -664,14 +664,14 @@ def test_postgresql_takes_many_people_in_few_statements(
     trial = create(postgres.new_url(), strategy=strategy, returning="same-arm")
     values, rows = list[int](), list[int]()
 
-    @sa.event.listens_for(trial._store.engine, "before_cursor_execute")
+    @sa.event.listens_for(trial._database.engine, "before_cursor_execute")
     def note(_1: Any, _2: Any, _3: Any, given: Any, _4: Any, several: bool) -> None:
         (rows if several else values).append(len(given))
 
     for start in (0, 50):
         batch = trial.ask(participants=[f"person {start + number}" for number in range(50)])
         trial.answer_many({one.id: privacy.respond(1, 1.0) for one in batch.assignments})
-    assert trial.status().people == 100
+    assert trial.status().participants == 100
     assert max(values) < 20
     assert max(rows, default=0) <= len(ARMS)
     assert trial.verify().intact
@@ -687,12 +687,12 @@ def test_many_rows_are_written_as_they_are(url: str) -> None:
         )
         for number, site in enumerate(words, start=1)
     ]
-    with trial._store.transaction("colours") as tables:
+    with trial._database.transaction("colours") as tables:
         tables.lock()
         tables.insert_assignments(rows)
         tables.insert_outcomes([(row, row.number * UNITS if row.site else None) for row in rows])
         tables.mark_recorded(rows[::2])
-    with trial._store.snapshot("colours") as tables:
+    with trial._database.snapshot("colours") as tables:
         tables.lock()
         found = tables.find_assignments([*range(-1, len(rows) + 9)])
         kept = tables.run(sa.select(schema.outcomes.c.number, schema.outcomes.c.units)).all()

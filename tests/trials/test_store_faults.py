@@ -135,9 +135,9 @@ def test_full_disk(small_disk: Path) -> None:
         StoreError, match="the disk is full: make room and try again; nothing was changed"
     ):
         until_it_fails(made)
-    people, pending = made.status().people, made.status().pending
+    people, pending = made.status().participants, made.status().pending
     (small_disk / "filler").unlink()
-    assert (made.status().people, made.status().pending) == (people, pending)
+    assert (made.status().participants, made.status().pending) == (people, pending)
     made.tell(ids[0], 1.0)
     run(made, 5)
     assert made.verify().intact
@@ -254,7 +254,9 @@ def test_connection_cut_at_the_commit(
     asked = [a.id for a in trial.ask(3).assignments]
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial._store.engine.dialect, "do_commit", lambda raw: broken_commit(raw, url))
+        patch.setattr(
+            trial._database.engine.dialect, "do_commit", lambda raw: broken_commit(raw, url)
+        )
         with pytest.raises(
             StoreError, match="not known whether this was done: tell outcomes again"
         ):
@@ -317,7 +319,7 @@ def test_full_disk_postgresql(postgres: postgres_server.Server, small_disk: Path
         StoreError, match="the disk is full: make room and try again; nothing was changed"
     ):
         trial.ask(2000)
-    assert trial.status().people == 1000
+    assert trial.status().participants == 1000
     (small_disk / "filler").unlink()
     trial.answer(people[0].id, privacy.respond(1.0, 1.0))
     assert len(trial.ask(2000).assignments) == 2000

@@ -32,7 +32,7 @@ def light_fuse(trial: Trial, log: storm.Log, seen: set[str]) -> None:
             log.write("dies", kind)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = trial._store.engine
+    engine = trial._database.engine
     sa.event.listen(engine, "begin", lambda _connection: so_far.clear())
     sa.event.listen(engine, "before_cursor_execute", lambda *about: step(about[2]))
     sa.event.listen(engine, "commit", lambda _connection: step("commit"))
@@ -114,5 +114,5 @@ def test_planted_mistakes_are_found(
 def test_storm(url: str, tmp_path: Path, kind: str) -> None:
     log = storm.storm(url, tmp_path, kind, kills=30 if "sqlite" in url else 12, people=21)
     assert storm.problems(url, log) == []
-    assert Trial.open(url, storm.NAME).status().people > 20
+    assert Trial.open(url, storm.NAME).status().participants > 20
     log.close()

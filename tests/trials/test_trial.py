@@ -113,7 +113,7 @@ def test_a_trial_from_the_first_person_to_the_transcript(
     assert status.conclusive
     assert status.recommendation == "10 mg"
     assert (status.pending, status.waiting, status.smallest_delta) == (0, 0, None)
-    assert sum(arm.pulls for arm in status.arms) == status.people
+    assert sum(arm.assigned for arm in status.arms) == status.participants
     assert all(arm.mean is not None and arm.count > 0 for arm in status.arms)
     assert trial.verify(status.head).intact
     record = trial.transcript()
@@ -238,7 +238,7 @@ def test_deadlines_pass(
     else:
         trial.expire()
         assert trial.ask(7).stopped
-    assert trial.status().people <= 40
+    assert trial.status().participants <= 40
     assert trial.verify().intact
 
 
@@ -249,7 +249,7 @@ def test_inconclusive_at_the_maximum(tmp_path: Path) -> None:
     assert (status.stopped, status.conclusive, status.recommendation) == (True, False, "10 mg")
     assert status.smallest_delta is not None
     assert 1e-50 < status.smallest_delta < 0.5
-    assert status.people <= 200
+    assert status.participants <= 200
     assert trial.verify().intact
 
 
@@ -300,7 +300,7 @@ def test_nobody_takes_part_twice(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="number 2 of the list") as caught:
             trial.ask(participants=people)
         assert "q7" not in str(caught.value)
-    assert trial.status().people == 2
+    assert trial.status().participants == 2
     assert len(trial.ask(participants=["eve-q7"]).assignments) == 1
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"-q7" not in content
@@ -399,7 +399,7 @@ def test_nothing_that_is_shown_holds_an_outcome(tmp_path: Path) -> None:
         repr(trial),
         repr(trial.status()),
         json.dumps(trial.transcript()),
-        repr(trial._store),
+        repr(trial._database),
         repr(trial.ask(2)),
     ]
     for text in shown:
@@ -427,7 +427,7 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
         [arm for event in record["events"] for arm in event.get("arms", [])],
         [0, 0, 0],
     )
-    scale = privacy.gaussian_noise_scale(8.0, 0.05) if strategy.gamma else 1.0
+    scale = privacy.find_noise_scale(8.0, 0.05) if strategy.gamma else 1.0
     for event in record["events"]:
         for number, units in event.get("answers", []):
             local = strategy.estimator == "ctb"
@@ -480,15 +480,15 @@ def test_a_trial_decides_as_the_simulator(
     names = ARMS[1:] if strategy.target_difference else ARMS
     if strategy.target_difference:
         seeded_keys(monkeypatch)
-        monkeypatch.setattr(privacy, "noisy_totals", Simulated(7).noisy_totals)
-    drawn_noise, honest = list[int](), privacy.noisy_totals
+        monkeypatch.setattr(privacy, "add_laplace_noise", Simulated(7).noisy_totals)
+    drawn_noise, honest = list[int](), privacy.add_laplace_noise
 
     def noted(total: Totals, epsilon: float, grid: int) -> Totals:
         made = honest(total, epsilon, grid)
         drawn_noise.append(made.sum - total.sum)
         return made
 
-    monkeypatch.setattr(privacy, "noisy_totals", noted)
+    monkeypatch.setattr(privacy, "add_laplace_noise", noted)
     trial = Trial.create(f"sqlite:///{tmp_path / 'trial.db'}", "dose", names, strategy, 3000)
     rng, bits = np.random.default_rng(21), list[int]()
     while not (
@@ -517,7 +517,7 @@ def test_a_trial_decides_as_the_simulator(
         samples, best, stopped, _ = play.run_betting(*arguments)
     else:
         if strategy.gamma:
-            monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
+            monkeypatch.setattr(threshold, "gaussian_scale", privacy.find_noise_scale)
         found = oracle(exact, Bernoulli([0.5] * arms), tape, 3000)
         samples, best, stopped, pulls[:] = (
             found.samples,
@@ -525,12 +525,12 @@ def test_a_trial_decides_as_the_simulator(
             found.stopped,
             found.pulls,
         )
-    assert (status.people, status.conclusive, status.recommendation) == (
+    assert (status.participants, status.conclusive, status.recommendation) == (
         samples,
         stopped,
         names[best],
     )
-    assert [arm.pulls for arm in status.arms] == list(pulls)
+    assert [arm.assigned for arm in status.arms] == list(pulls)
 
 
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
@@ -546,13 +546,13 @@ def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.Monk
     """Whoever is refused after noise was drawn could try again until it suits: each
     draw must be a release.
     """
-    clock, drawn, honest = [1000.0], list[int](), privacy.noisy_sum
+    clock, drawn, honest = [1000.0], list[int](), privacy.add_laplace
 
     def counted(*arguments: Any) -> tuple[int, float]:
         drawn.append(1)
         return honest(*arguments)
 
-    monkeypatch.setattr(privacy, "noisy_sum", counted)
+    monkeypatch.setattr(privacy, "add_laplace", counted)
     monkeypatch.setattr("discreet.trials.store.tables.time.time", lambda: clock[0])
     trial = start(tmp_path, adap_tt_star(1, 0.1), deadline=1)
     first = trial.ask(participants=["ann", "bob", "cid"]).assignments
@@ -723,13 +723,13 @@ def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
         if count[0] == statement:
             raise KeyboardInterrupt
 
-    sa.event.listen(trial._store.engine, "after_cursor_execute", interrupt)
+    sa.event.listen(trial._database.engine, "after_cursor_execute", interrupt)
     kept: list[BaseException] = []
     try:
         trial.ask(3)
     except KeyboardInterrupt as error:
         kept.append(error)
-    sa.event.remove(trial._store.engine, "after_cursor_execute", interrupt)
+    sa.event.remove(trial._database.engine, "after_cursor_execute", interrupt)
     other = sqlite3.connect(tmp_path / "trial.db", timeout=0.1)
     other.execute("BEGIN IMMEDIATE")
     other.rollback()
@@ -739,15 +739,15 @@ def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
 
 def test_the_smallest_delta_pays_for_discrete_noise(tmp_path: Path) -> None:
     protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), max_participants=100)
-    paid = protocol.shown_delta(0.3, 0)
+    paid = protocol.compute_shown_delta(0.3, 0)
     assert paid is not None
     assert 0.3 < paid <= 0.6
-    assert protocol.shown_delta(0.999, 0) is None
-    assert protocol.shown_delta(0.1, 1) == pytest.approx(2 / 3 * paid)
+    assert protocol.compute_shown_delta(0.999, 0) is None
+    assert protocol.compute_shown_delta(0.1, 1) == pytest.approx(2 / 3 * paid)
     empirical = Protocol(
         "x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), max_participants=100
     )
-    assert empirical.shown_delta(0.3, 0) is None
+    assert empirical.compute_shown_delta(0.3, 0) is None
 
 
 @pytest.mark.parametrize("outcome", [10**400, "0.5", np.array([0.5]), [0.5], None, 1 + 1j, np.nan])
@@ -827,7 +827,7 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
             }
             if event["seq"] == place + 1:
                 body[key] = value
-            found.append(replay.follow(Event(event["seq"], event["kind"], canonical(body), "")))
+            found.append(replay.apply(Event(event["seq"], event["kind"], canonical(body), "")))
         assert not any(found[:place])
         assert place == len(events) or found[place], key
 
@@ -837,7 +837,7 @@ def test_a_trial_that_is_let_go_closes_its_files(tmp_path: Path) -> None:
     connections.
     """
     trial = start(tmp_path, ttucb(0.1))
-    store = weakref.ref(trial._store)
+    store = weakref.ref(trial._database)
     trial.tell(trial.ask().assignments[0].id, 1)
     del trial
     gc.collect()

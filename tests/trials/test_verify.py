@@ -30,8 +30,8 @@ from discreet import (
     verify_transcript,
 )
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import BROKEN, Public, fresh, parsed
-from discreet.trials.status import Figures, make_figures
+from discreet.trials.record import BROKEN, PublicState, new_state, parse_body
+from discreet.trials.status import ReleasedFigures, summarize_releases
 from tests.support.forge import UNKNOWN, changed, leaves, others, rechained
 
 ARMS = ["5 mg", "10 mg"]
@@ -209,7 +209,7 @@ def test_progress_counts_events_up_to_the_last(
     """Each of them in a short record, some of them in a long one; the same whoever
     checks it.
     """
-    monkeypatch.setattr("discreet.trials.transcript.TOLD", told)
+    monkeypatch.setattr("discreet.trials.transcript.MAX_PROGRESS_CALLS", told)
     published(tmp_path, *CASES["in turn"])
     trial = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose")
     trial.ask(1)
@@ -346,13 +346,13 @@ def test_the_base_install_is_enough(tmp_path: Path) -> None:
 
 def test_a_state_that_lacks_a_name_is_refused() -> None:
     protocol = Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), max_participants=100)
-    state = json.loads(fresh(protocol).dump())
-    names = ["releases", "stopped", "conclusive", "cursor", "course", "conduct"]
+    state = json.loads(new_state(protocol).dump())
+    names = ["releases", "stopped", "conclusive", "cursor", "run", "management"]
     assert list(state) == names
     for name in names:
         less = {key: value for key, value in state.items() if key != name}
         with pytest.raises(BROKEN):
-            fresh(protocol).load(json.dumps(less))
+            new_state(protocol).load(json.dumps(less))
 
 
 @pytest.mark.parametrize(
@@ -366,16 +366,16 @@ def test_a_state_that_lacks_a_name_is_refused() -> None:
         {"cursor": [1]},
         {"cursor": "1"},
         {"cursor": -1},
-        {"conduct": {}},
-        {"conduct": None},
-        {"course": {}},
-        {"course": None},
-        {"course": []},
+        {"management": {}},
+        {"management": None},
+        {"run": {}},
+        {"run": None},
+        {"run": []},
     ],
     ids=str,
 )
 def test_a_malformed_state_is_refused(change: dict[str, Any]) -> None:
-    now = fresh(Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), max_participants=100))
+    now = new_state(Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), max_participants=100))
     state = {**json.loads(now.dump()), **change}
     with pytest.raises(BROKEN):
         now.load(json.dumps(state))
@@ -394,9 +394,9 @@ def test_the_number_of_an_answer_is_a_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("around", ["{} ", " {}", "{}\n", "{},", ""])
 def test_an_event_has_nothing_around_it(around: str) -> None:
-    assert parsed("{}") == {}
+    assert parse_body("{}") == {}
     with pytest.raises(BROKEN):
-        parsed(around)
+        parse_body(around)
 
 
 def test_the_figures_of_a_status_are_computed_once_for_each_head(
@@ -404,9 +404,9 @@ def test_the_figures_of_a_status_are_computed_once_for_each_head(
 ) -> None:
     computed = []
 
-    def counted(now: Public) -> Figures:
+    def counted(now: PublicState) -> ReleasedFigures:
         computed.append(now)
-        return make_figures(now)
+        return summarize_releases(now)
 
     monkeypatch.setattr("discreet.trials.trial.make_figures", counted)
     trial = Trial.create(
@@ -420,5 +420,5 @@ def test_the_figures_of_a_status_are_computed_once_for_each_head(
     assert trial.status().pending == first.pending - 1, "what is not in the record is never kept"
     assert len(computed) == 1
     trial.ask(1)
-    assert trial.status().people == 5
+    assert trial.status().participants == 5
     assert len(computed) == 2

@@ -20,7 +20,7 @@ from discreet.simulation.engine import simulate
 from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.tabular import Tabular
-from discreet.trials.randomisation import usual_randomisation
+from discreet.trials.randomisation import default_randomisation
 from discreet.validation import check_delta, check_progress, check_share, check_whole, quoted
 from discreet.version import __version__
 
@@ -212,7 +212,7 @@ class Correctness(
     @property
     def promised(self) -> bool:
         """Whether what was audited is promised; in the field only coins promise it."""
-        return not self.field or usual_randomisation(self.strategy) == SIMPLE
+        return not self.field or default_randomisation(self.strategy) == SIMPLE
 
     @property
     def violated(self) -> bool:
@@ -373,7 +373,7 @@ def _audit_field(
     runs = check_whole("runs", runs, least=1)
     people = check_whole("max_samples", PEOPLE if max_samples is None else max_samples, least=2)
     tail = bonferroni(level, len(fields()))
-    promised = usual_randomisation(strategy) == SIMPLE
+    promised = default_randomisation(strategy) == SIMPLE
     cases = []
     for name, errors, unstopped in play_field(strategy, runs, seed, people, progress):
         low, high = one_sided(errors, runs, tail)

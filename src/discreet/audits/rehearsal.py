@@ -24,12 +24,12 @@ from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.randomisation import (
-    commitment,
-    draw,
-    new_key,
-    usual_randomisation,
+    commit_to,
+    default_randomisation,
+    draw_arm,
+    draw_key,
 )
-from discreet.trials.record import Release, live_run, release
+from discreet.trials.record import Release, make_release, new_live_run
 from discreet.trials.responses import middle_units, to_level, to_units
 from discreet.validation import check_arms, check_whole
 
@@ -60,25 +60,25 @@ class Live:
     name = "opendp"
 
     def __init__(self) -> None:
-        mechanisms.load()  # refused here, and not after the parts that numpy draws
+        mechanisms.load_opendp()  # refused here, and not after the parts that numpy draws
 
     def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
         """As a live trial releases a sum."""
-        return mechanisms.noisy_sum(total, epsilon, grid)[0]
+        return mechanisms.add_laplace(total, epsilon, grid)[0]
 
     def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """As a live trial releases both."""
-        return mechanisms.noisy_totals(total, epsilon, grid)
+        return mechanisms.add_laplace_noise(total, epsilon, grid)
 
     def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
         """As a live trial releases it."""
-        return mechanisms.gaussian_totals(Totals(total), sigma, grid).sum
+        return mechanisms.add_gaussian_noise(Totals(total), sigma, grid).sum
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
         """As a person responds."""
-        return mechanisms.respond(outcome, epsilon, gamma, middle=middle).value
+        return mechanisms.respond(outcome, epsilon, gamma, middle_level=middle).value
 
 
 class Simulated:
@@ -170,7 +170,7 @@ Keys = Callable[[int], bytes]
 
 def fresh_keys(round: int) -> bytes:
     """As in a live trial: from the system's randomness, another one in every run."""
-    return new_key()
+    return draw_key()
 
 
 def fixed_keys(seed: int) -> Keys:
@@ -224,7 +224,7 @@ class Person(Protocol):
 @lru_cache(4096)
 def _drawn(key: bytes, number: int, *weights: int) -> int:
     """What `draw` says, kept: thousands of trials of an audit are dealt by one key."""
-    return draw(key, number, weights)
+    return draw_arm(key, number, weights)
 
 
 class Rehearsal:
@@ -257,10 +257,12 @@ class Rehearsal:
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
         self.sigma = sum_noise(strategy)
         way = (
-            Randomisation(usual_randomisation(strategy)) if randomisation is None else randomisation
+            Randomisation(default_randomisation(strategy))
+            if randomisation is None
+            else randomisation
         )
         self.keyed = way.kind != FIXED
-        self.live: Run = live_run(strategy, arms, people, way)
+        self.live: Run = new_live_run(strategy, arms, people, way)
         self._start = self.live.dump()
         self.learns, self.phased = self.live.learns_always, way.kind == SIMPLE
         self.middle: float | None = None
@@ -391,7 +393,7 @@ class Rehearsal:
         opening = self.live.open()
         key = self.key(opening.round)
         self.hidden.append((opening.round, key))
-        said = (opening.round, opening.odds, opening.people, commitment(key))
+        said = (opening.round, opening.odds, opening.people, commit_to(key))
         self.record.openings.append(Opened(*said, len(self.outcomes) + 1))
 
     def _enter(self, place: Place) -> None:
@@ -456,4 +458,4 @@ class Rehearsal:
             self.near = near
             self.decide(sums, raw)
 
-        return release(due, totals, grid, self.noisy_totals, decide)
+        return make_release(due, totals, grid, self.noisy_totals, decide)

@@ -28,7 +28,7 @@ from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.presets import bet_se, recommended
-from discreet.trials.responses import chance
+from discreet.trials.responses import flip_coin
 from discreet.trials.trial import Trial
 from discreet.wording import people
 
@@ -177,7 +177,7 @@ def live_trial(folder: Path) -> None:
     )
     rates = dict(zip(DOSES.names, DOSES.means, strict=True))
     while not (batch := trial.ask(500)).stopped:
-        trial.tell_many({person.id: chance(rates[person.arm]) for person in batch.assignments})
+        trial.tell_many({person.id: flip_coin(rates[person.arm]) for person in batch.assignments})
     transcript = trial.transcript()
     for line in transcript_lines(transcript):
         say(line)
@@ -311,7 +311,7 @@ def demo(out: str | None) -> None:
     from discreet.reports.charts import require_matplotlib
     from discreet.trials import mechanisms
 
-    mechanisms.load()
+    mechanisms.load_opendp()
     require_matplotlib()
     if out is not None:
         check_writable(out)

@@ -26,12 +26,12 @@ def token() -> None:
 @contextmanager
 def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
     from discreet.service.auth import Tokens
-    from discreet.trials.store.database import Store
-    from discreet.trials.store.tokens import Doors
+    from discreet.trials.store.database import Database
+    from discreet.trials.store.tokens import TokenTable
 
-    store = Store(url, must_exist)
+    store = Database(url, must_exist)
     try:
-        yield Tokens(Doors(store))
+        yield Tokens(TokenTable(store))
     finally:
         store.close()
 
@@ -60,10 +60,10 @@ def create(
 ) -> None:
     """Make a token. Its secret is printed now and never again."""
     with _tokens(url, must_exist=False) as tokens:
-        store = tokens.doors.store
-        if trial is not None and trial not in store.names():
+        store = tokens.doors.database
+        if trial is not None and trial not in store.list_names():
             raise InvalidInputError(
-                f"there is no trial {quoted(trial)} in {store.called}: discreet trial list shows "
+                f"there is no trial {quoted(trial)} in {store.label}: discreet trial list shows "
                 "the trials there"
             )
         if role == "site" and trial is not None and site is not None:
@@ -100,8 +100,8 @@ def list_all(url: str, as_json: bool) -> None:
     from discreet.trials.store.tokens import Token
 
     with _tokens(url) as tokens:
-        found, now = tokens.doors.all(), tokens.doors.now()
-    rows = [{**asdict(one), "valid": one.valid(now)} for one in found]
+        found, now = tokens.doors.list_all(), tokens.doors.now()
+    rows = [{**asdict(one), "valid": one.is_valid(now)} for one in found]
     if answer({"tokens": rows}, as_json, rows, (*names_of(Token), "valid")):
         return
     if not found:
@@ -109,7 +109,7 @@ def list_all(url: str, as_json: bool) -> None:
     for one in found:
         where = " ".join([*([one.site] if one.site else []), f"of {one.trial or 'all trials'}"])
         used = "never used" if one.used is None else f"last used {moment(one.used)}"
-        works = _until(one.expires, one.revoked, one.valid(now))
+        works = _until(one.expires, one.revoked, one.is_valid(now))
         click.echo("  ".join([str(one.number), one.name, f"{one.role} {where}", works, used]))
 
 
@@ -128,7 +128,7 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 def revoke(number: int, url: str, as_json: bool) -> None:
     """Revoke a token, and log out everybody who logged in with it."""
     with _tokens(url) as tokens:
-        if not tokens.revoke(number, tokens.doors.store.user):
+        if not tokens.revoke(number, tokens.doors.database.user):
             raise InvalidInputError(
                 f"there is no token {number}: discreet token list shows all tokens"
             )

@@ -108,7 +108,6 @@ def end_with(found: "Verification", as_json: bool) -> None:
 @click.option("--gamma", type=float, help="The γ of the trial's (ε, γ)-privacy, with gauss-tt.")
 @click.option(
     "--middle-level",
-    "middle",
     type=float,
     help="The middle level that a trial of numbers announces with each assignment.",
 )
@@ -120,7 +119,7 @@ def respond(
     epsilon: float,
     outcome: str,
     gamma: float | None,
-    middle: float | None,
+    middle_level: float | None,
     range: tuple[float, float],
     direction: str,
     out_of_range: str,
@@ -133,12 +132,12 @@ def respond(
 
     word = read_stdin(line=True) if outcome == "-" else outcome
     scale = (range, direction, out_of_range)
-    response = randomise(read_number(word), epsilon, gamma, *scale, middle)
+    response = randomise(read_number(word), epsilon, gamma, *scale, middle_level)
     levels = {
         "mechanism": response.mechanism,
         "epsilon": response.epsilon,
         "gamma": response.gamma,
-        "middle": response.middle,
+        "middle_level": response.middle_level,
     }
     found = {"response": str(response), **levels, "value": response.value}
     if not answer(found, as_json):

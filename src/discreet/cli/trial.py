@@ -106,7 +106,7 @@ def ask(
     assigned than you asked for. Ask only when people are there: everybody who is
     assigned takes part.
     """
-    from discreet.trials.store.database import Later
+    from discreet.trials.store.database import DeferredSigint
 
     wanted = _people(persons, people, count)
     place = opened(url, name, head)
@@ -121,7 +121,7 @@ def ask(
     again = _again(
         name, key, (("--participants", people), ("--site", site), ("--url", typed_url()))
     )
-    with Later():  # the answer is shown before Ctrl-C is heard
+    with DeferredSigint():  # the answer is shown before Ctrl-C is heard
         batch = place.ask(asked, wanted, site, key=key)
         if is_new_key and batch.assignments and not sys.stdout.isatty():
             click.echo(
@@ -250,7 +250,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
             if short
             else ""
         )
-    if batch.waiting and protocol.timed:
+    if batch.waiting and protocol.has_times:
         return (
             f"The round is full. Its {counted(batch.waiting, 'outcome is', 'outcomes are')} "
             "released by the clock, when the deadline of the last person has passed: ask again "
@@ -416,16 +416,16 @@ def list_all(url: str, as_json: bool) -> None:
     """List all trials at an address. For each of them it shows the state and how many
     people it has.
     """
-    from discreet.trials.listing import Listed, list_trials
+    from discreet.trials.listing import ListedTrial, list_trials
 
     found = list_trials(url)
     listed = [asdict(one) for one in found]
-    if answer({"trials": listed}, as_json, listed, names_of(Listed)):
+    if answer({"trials": listed}, as_json, listed, names_of(ListedTrial)):
         return
     from discreet.reports.terminal import show_grid
 
     rows = [
-        [one.name, one.strategy, one.state, f"{one.people} of {one.max_participants}"]
+        [one.name, one.strategy, one.state, f"{one.participants} of {one.max_participants}"]
         for one in found
     ]
     heads = ["trial", "strategy", "state", "people"]

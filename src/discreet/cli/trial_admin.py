@@ -114,7 +114,7 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
     """List the arm behind the code of each person of a blinded trial. The list is for
     managers, and for those who hand out what people are given.
     """
-    found = opened(url, name, head).codes()
+    found = opened(url, name, head).list_codes()
     rows = [{"code": code, "arm": arm} for code, arm in found.items()]
     if answer({"codes": found}, as_json, rows, ("code", "arm")):
         return
@@ -233,9 +233,9 @@ def restore(
     for one in found:
         click.echo(f"{one.name}  {one.done}  {one.head}")
     if any(one.spent_again for one in found):
-        from discreet.trials.operations import RECORDED, RESTORED
+        from discreet.trials.operations import RECORDED_MEANINGS, RESTORED
 
-        click.echo(f"The public record says: {RECORDED[RESTORED]}.")
+        click.echo(f"The public record says: {RECORDED_MEANINGS[RESTORED]}.")
     if any(one.done != LEFT for one in found):
         click.echo(AGAIN)
 
@@ -284,7 +284,7 @@ def grants(
     tables, and takes away all other rights on them. The owner of the tables runs it
     with psql.
     """
-    from discreet.trials.store.grants import grants as written
+    from discreet.trials.store.grants import make_grants as written
 
     text = written(managers, sites, monitors, schema, services)
     show_json({"sql": text}) if as_json else click.echo(text, nl=False)
@@ -339,19 +339,19 @@ def manage(
     taken back (stop, drop-arm, add-arm), or that can end the trial (lower-maximum),
     you are asked to confirm it, unless you say --yes.
     """
-    from discreet.trials.operations import MEANS
+    from discreet.trials.operations import MEANINGS
 
     place = opened(url, name, head)
     thing, before = _about(action, about), place.status()
     if not before.stopped:
         _confirm(before, action, about, yes)
-    place.manage(action, reason, thing, len(before.acts), request)
+    place.manage(action, reason, thing, len(before.actions), request)
     found = place.status()
-    done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
+    done = {"action": action, "about": thing, "reason": reason, "means": MEANINGS[action]}
     if answer({**done, "stopped": found.stopped, "head": found.head}, as_json):
         return
     click.echo(DONE[action].format(about=about))
-    click.echo(f"What it means: {MEANS[action]}.")
+    click.echo(f"What it means: {MEANINGS[action]}.")
     click.echo("The public record now says so, with the reason.")
     if found.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
@@ -359,17 +359,17 @@ def manage(
 
 def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> None:
     """Ask again before something that cannot be taken back, or can end the trial."""
-    from discreet.trials.operations import FOR_GOOD, LOWER, MEANS
+    from discreet.trials.operations import IRREVERSIBLE, LOWER, MEANINGS
 
-    if yes or action not in (LOWER, *FOR_GOOD):
+    if yes or action not in (LOWER, *IRREVERSIBLE):
         return
     what = action if about is None else f"{action} {about}"
     lasts = "can end the trial, which" if action == LOWER else ""
     what = " ".join(filter(None, (what, lasts, "cannot be undone")))
     if not sys.stdin.isatty():
         raise InvalidInputError(f"{what}: add --yes if this is what you want. Nothing was done")
-    words = f"{status.name}: {status.people:,} of at most {status.max_participants:,} people."
-    click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
+    words = f"{status.name}: {status.participants:,} of at most {status.max_participants:,} people."
+    click.echo(f"{words} What it means: {MEANINGS[action]}.", err=True)
     if not click.confirm(f"{what}. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 

@@ -171,9 +171,9 @@ def _created(made: "Trial") -> dict[str, Any]:
         "url": made.url,
         "outcomes": kept.strategy.shown_outcomes,
         "randomisation": kept.randomisation,
-        "assignment": status.assignment,
+        "assignment": status.randomisation,
         "guarantee": status.guarantee,
-        "timing": status.timing,
+        "timing": status.release,
         "enrolment": status.enrolment,
         "advice": advice_of(kept),
         "strategy": kept.strategy.name,
@@ -203,7 +203,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     if kept.question:
         click.echo(f"Question: {kept.question}")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
-    click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
+    click.echo(f"Outcomes: {kept.outcome_description}{chosen}.")
     click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")
     for words in _field_words(made):
         click.echo(words)
@@ -231,15 +231,15 @@ def _field_words(made: "Trial") -> list[str]:
     )
 
     kept, status = made.protocol, made.status()
-    said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.timing else ""}
-    if kept.release == COMPLETE and status.timing:
+    said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.release else ""}
+    if kept.release == COMPLETE and status.release:
         ahead = kept.enrolment == CONTINUOUS
         take = TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK
-        said["timing"] = f"{status.timing}. {take}"
+        said["release"] = f"{status.release}. {take}"
     lines = [f"{title}: {words}." for title, words in promises(said)]
     if kept.sites is not None:
         lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")
-    if kept.blind:
+    if kept.is_blinded:
         lines.append(
             f"Blinding: {BLINDING[kept.blinding]}. The list of codes: discreet trial codes"
         )

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from discreet.client.address import TOKEN, TOKEN_FILE, Way
+from discreet.client.address import TOKEN, TOKEN_FILE, ServiceAddress
 from discreet.errors import (
     DiscreetError,
     InvalidInputError,
@@ -33,14 +33,14 @@ except ImportError:
 
 PREFIX = "/api/v1"
 HEAD, KEY = "discreet-head", "idempotency-key"
-AGAIN = frozenset({429, 502, 503, 504})
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
 """Status codes after which the same request is sent again."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 8.0
-STRANGER = 5.0
+MIN_PAUSE, MAX_PAUSE = 0.1, 8.0
+UNKNOWN_SERVICE_SECONDS = 5.0
 """Seconds for which a service that has never answered is tried: its address may be
 wrong.
 """
-LONGEST = 4000
+MAX_DETAIL_LENGTH = 4000
 """Characters of a service's sentence that are repeated."""
 CONNECT, READ, SLOW = 5.0, 30.0, 600.0
 """Seconds to connect, to wait for an answer, and for one that takes long to make."""
@@ -64,7 +64,7 @@ class ApiRequest(NamedTuple):
     """True if the answer may take minutes to be made."""
 
 
-class Got(NamedTuple):
+class Answer(NamedTuple):
     """An answer."""
 
     status: int
@@ -72,7 +72,7 @@ class Got(NamedTuple):
     body: bytes
 
 
-class Lost(NamedTuple):
+class NoAnswer(NamedTuple):
     """No answer, and why."""
 
     why: str
@@ -89,8 +89,8 @@ NEVER = (False, False)
 class HttpClient:
     """Connections to a service, which any number of threads may use."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, way: ServiceAddress) -> None:
+        self.address = way
         self._client: httpx.Client | None = None
         self._process = 0
         self._options = _options(way)
@@ -103,16 +103,16 @@ class HttpClient:
         if client is not None:
             client.close()
 
-    def call(self, request: ApiRequest) -> Got:
+    def call(self, request: ApiRequest) -> Answer:
         """Send a request until it is answered, and return the answer; raise the error
         that it tells.
         """
         key = secrets.token_hex(16) if request.key is None else request.key
         headers = {"accept": "application/json, */*;q=0.5"}
-        if self.way.token is not None:
-            headers["authorization"] = f"Bearer {self.way.token}"
+        if self.address.token is not None:
+            headers["authorization"] = f"Bearer {self.address.token}"
         if request.method == "POST" or request.key is not None:
-            headers[KEY] = plain_key(key)
+            headers[KEY] = encode_key(key)
         if request.known is not None:
             headers[HEAD] = request.known
         content = None
@@ -122,36 +122,38 @@ class HttpClient:
         advice = _advice(request, key)
         got = self._repeat(request, headers, content, advice)
         if got.status != 200:
-            raise error_of(self.way, got, advice)
+            raise make_error(self.address, got, advice)
         return got
 
     def _repeat(
         self, request: ApiRequest, headers: dict[str, str], content: bytes | None, advice: str
-    ) -> Got:
+    ) -> Answer:
         """Send the same request until there is an answer, or patience ends."""
         start, tries, reached = time.monotonic(), 0, False
         while True:
             got = self._send(request, headers, content)
-            if isinstance(got, Got):
+            if isinstance(got, Answer):
                 self._answered = True
-                if got.status not in AGAIN:
+                if got.status not in RETRY_STATUSES:
                     return got
-            reached = reached or (got.reached if isinstance(got, Lost) else got.status != 429)
-            patience = self.way.patience
+            reached = reached or (got.reached if isinstance(got, NoAnswer) else got.status != 429)
+            patience = self.address.patience
             if not self._answered:
-                patience = min(patience, STRANGER)
+                patience = min(patience, UNKNOWN_SERVICE_SECONDS)
             pause = _pause(tries, got)
             late = time.monotonic() + pause > start + patience
-            in_vain = isinstance(got, Lost) and not got.again
+            in_vain = isinstance(got, NoAnswer) and not got.again
             if late or in_vain:
                 nothing = "Nothing was done" if in_vain else "Nothing was done: try again later"
-                raise StoreError(f"{self.way.base}: {_why(got)}. {advice if reached else nothing}")
+                raise StoreError(
+                    f"{self.address.base}: {_why(got)}. {advice if reached else nothing}"
+                )
             time.sleep(pause)
             tries += 1
 
     def _send(
         self, request: ApiRequest, headers: dict[str, str], content: bytes | None
-    ) -> Got | Lost:
+    ) -> Answer | NoAnswer:
         """Send a request once."""
         if self._client is None or self._process != os.getpid():  # nothing outlives a fork
             self._client, self._process = httpx.Client(**self._options), os.getpid()
@@ -163,10 +165,10 @@ class HttpClient:
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return _lost(error)
-        return Got(answer.status_code, answer.headers, answer.content)
+        return Answer(answer.status_code, answer.headers, answer.content)
 
 
-def plain_key(key: str) -> str:
+def encode_key(key: str) -> str:
     """Return a caller's key as a header can carry it."""
     if re.fullmatch(r"[!-~]{1,200}", key):
         return key
@@ -181,18 +183,18 @@ def _advice(request: ApiRequest, key: str) -> str:
     return f"{unknown} with key={key!r}; it will be done only once" if request.once else unknown
 
 
-def _pause(tries: int, got: Got | Lost) -> float:
+def _pause(tries: int, got: Answer | NoAnswer) -> float:
     """Return how many seconds to wait: longer each time, with jitter, and not less than
     the service says.
     """
-    longest = min(FIRST_PAUSE * 2.0 ** min(tries, 30), LONGEST_PAUSE)
+    longest = min(MIN_PAUSE * 2.0 ** min(tries, 30), MAX_PAUSE)
     usual: float = longest * random.uniform(0.5, 1.0)
-    least = "" if isinstance(got, Lost) else got.headers.get("retry-after", "")
+    least = "" if isinstance(got, NoAnswer) else got.headers.get("retry-after", "")
     return max(usual, float(least)) if re.fullmatch(r"[0-9]{1,6}", least) else usual
 
 
-def _why(got: Got | Lost) -> str:
-    if isinstance(got, Lost):
+def _why(got: Answer | NoAnswer) -> str:
+    if isinstance(got, NoAnswer):
         return got.why
     return _detail(got) or f"it answers {got.status} now"
 
@@ -200,7 +202,7 @@ def _why(got: Got | Lost) -> str:
 # --- connections ----------------------------------------------------------------------
 
 
-def _options(way: Way) -> dict[str, Any]:
+def _options(way: ServiceAddress) -> dict[str, Any]:
     """Return how to connect: certificates are always checked, and no other address is
     followed, nor a proxy where nothing is encrypted: the token would go there.
     """
@@ -209,7 +211,7 @@ def _options(way: Way) -> dict[str, Any]:
         "verify": True if way.ca is None else _trusting(way.ca),
         "timeout": _timeout(False),
         "follow_redirects": False,
-        "trust_env": not way.plain,
+        "trust_env": not way.is_unencrypted,
         "headers": {"user-agent": AGENT},
     }
 
@@ -227,28 +229,28 @@ def _timeout(slow: bool) -> httpx.Timeout:
     return httpx.Timeout(SLOW if slow else READ, connect=CONNECT, pool=None)
 
 
-def _lost(error: httpx.HTTPError | httpx.InvalidURL) -> Lost:
+def _lost(error: httpx.HTTPError | httpx.InvalidURL) -> NoAnswer:
     """Say why there is no answer; of a connection that was not made nothing was
     done.
     """
     if _certificate(error):
-        return Lost(
+        return NoAnswer(
             "its certificate cannot be trusted: in Python give ca the file of its authority, "
             "elsewhere name that file in SSL_CERT_FILE",
             *NEVER,
         )
     connecting = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
     if connecting or isinstance(error, httpx.ProxyError):
-        return Lost(
+        return NoAnswer(
             "it cannot be reached: check the address, and whether the service is running",
             False,
             True,
         )
     if isinstance(error, httpx.TimeoutException):
-        return Lost("its answer takes too long", True, True)
+        return NoAnswer("its answer takes too long", True, True)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
-        return Lost("the connection was lost before its answer came", True, True)
-    return Lost("the request cannot be sent: check the address", *NEVER)
+        return NoAnswer("the connection was lost before its answer came", True, True)
+    return NoAnswer("the request cannot be sent: check the address", *NEVER)
 
 
 def _certificate(error: BaseException | None) -> bool:
@@ -263,7 +265,7 @@ def _certificate(error: BaseException | None) -> bool:
 # --- errors ---------------------------------------------------------------------------
 
 
-def error_of(way: Way, got: Got, advice: str) -> DiscreetError:
+def make_error(way: ServiceAddress, got: Answer, advice: str) -> DiscreetError:
     """Return the error that an answer tells: that of the library, with its sentence."""
     detail = _detail(got)
     if detail is None:
@@ -281,7 +283,7 @@ def error_of(way: Way, got: Got, advice: str) -> DiscreetError:
     return InvalidInputError(detail)
 
 
-def _detail(got: Got) -> str | None:
+def _detail(got: Answer) -> str | None:
     """Return the sentence of a problem document; None: it is none."""
     if not got.headers.get("content-type", "").startswith("application/problem+json"):
         return None
@@ -291,4 +293,4 @@ def _detail(got: Got) -> str | None:
         return None
     if not isinstance(detail, str):
         return None
-    return "".join(one if one.isprintable() else " " for one in detail[:LONGEST])
+    return "".join(one if one.isprintable() else " " for one in detail[:MAX_DETAIL_LENGTH])

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from discreet import errors
-from discreet.client.address import way_to
-from discreet.client.http import ApiRequest, Got, HttpClient
+from discreet.client.address import locate_service
+from discreet.client.http import Answer, ApiRequest, HttpClient
 from discreet.errors import InvalidInputError, StoreError, TamperedError
-from discreet.trials.listing import Listed
-from discreet.trials.names import in_path
+from discreet.trials.listing import ListedTrial
+from discreet.trials.names import quote_name
 from discreet.trials.protocol import Protocol, canonical, digest
-from discreet.trials.record import BROKEN, Head, check_goes_on
+from discreet.trials.record import BROKEN, Head, check_continues
 from discreet.version import __version__
 
 Value = TypeVar("Value")
@@ -32,7 +32,7 @@ class UnreadableError(StoreError):
         super().__init__(UNREADABLE.format(version=__version__))
 
 
-def read(kind: type[Value], got: Got) -> Value:
+def read(kind: type[Value], got: Answer) -> Value:
     """Return the JSON of an answer as a value of this type."""
     try:
         return msgspec.json.decode(got.body, type=kind)
@@ -88,7 +88,7 @@ def open_trial(client: HttpClient, name: str, head: str | None = None) -> Remote
 
 
 def _open(client: HttpClient, name: str, known: Head | None) -> RemoteState:
-    path = f"{TRIALS}/{in_path(name)}"
+    path = f"{TRIALS}/{quote_name(name)}"
     head = None if known is None else str(known)
     opened = read(OpenedTrial, client.call(ApiRequest("GET", f"{path}/protocol", known=head)))
     if digest(canonical(opened.protocol)) != opened.protocol_hash:
@@ -101,7 +101,7 @@ def _open(client: HttpClient, name: str, known: Head | None) -> RemoteState:
         raise UnreadableError from None
     found = Head.parse(opened.head)
     if known is not None:
-        check_goes_on(name, known, found)
+        check_continues(name, known, found)
     about = (opened.user, opened.role, opened.site)
     return RemoteState(path, protocol, opened.protocol_hash, found, *about)
 
@@ -134,7 +134,7 @@ def warn_here(warned: list[ServiceWarning]) -> None:
         errors.warn_caller(one.words, kind if known else UserWarning)
 
 
-def fetch_list(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:
+def fetch_list(url: str, token: str | None = None, ca: str | None = None) -> list[ListedTrial]:
     """Return the trials that a token is for."""
-    with closing(HttpClient(way_to(url, token, ca))) as client:
-        return read(list[Listed], client.call(ApiRequest("GET", TRIALS)))
+    with closing(HttpClient(locate_service(url, token, ca))) as client:
+        return read(list[ListedTrial], client.call(ApiRequest("GET", TRIALS)))

@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 import msgspec
 
 from discreet._types import Progress
-from discreet.client.address import PATIENCE, TRIAL, way_to_trial
-from discreet.client.http import HEAD, ApiRequest, Got, HttpClient, plain_key
+from discreet.client.address import PATIENCE, TRIAL, locate_trial
+from discreet.client.http import HEAD, Answer, ApiRequest, HttpClient, encode_key
 from discreet.client.service import RemoteState, convert, create_trial, open_trial, read, warn_here
 from discreet.errors import InvalidInputError
 from discreet.strategies.strategy import Strategy
 from discreet.trials.inputs import check_key, looks_like_id, unknown_id
-from discreet.trials.names import in_path
+from discreet.trials.names import quote_name
 from discreet.trials.protocol import new_protocol
-from discreet.trials.record import Head, check_goes_on
+from discreet.trials.record import Head, check_continues
 from discreet.trials.status import AuditEntry, Status, Verification
 from discreet.trials.transcript import verify_transcript
 from discreet.trials.verbs import Arguments, Result, TrialVerbs, Verb
@@ -95,7 +95,7 @@ class RemoteTrial(TrialVerbs):
         place of the usual ones.
         """
         _check_no_user(user)
-        way, called = way_to_trial(url, name, token, ca, patience)
+        way, called = locate_trial(url, name, token, ca, patience)
         client = HttpClient(way)
         return cls(client, open_trial(client, called, head))
 
@@ -116,7 +116,7 @@ class RemoteTrial(TrialVerbs):
         those of `Trial.create`.
         """
         body = _settings(name, arms, strategy, {**settings, "max_participants": max_participants})
-        way, _ = way_to_trial(url, body["name"], token, ca, patience)
+        way, _ = locate_trial(url, body["name"], token, ca, patience)
         client = HttpClient(way)
         warned = create_trial(client, body)
         trial = cls(client, open_trial(client, body["name"]))
@@ -137,7 +137,7 @@ class RemoteTrial(TrialVerbs):
     @property
     def url(self) -> str:
         """The address of the trial."""
-        return f"{self._client.way.base}{TRIAL}{in_path(self.protocol.name)}"
+        return f"{self._client.address.base}{TRIAL}{quote_name(self.protocol.name)}"
 
     def as_user(self, user: str, site: str | None = None) -> NoReturn:
         """Not here: another caller has another token."""
@@ -159,7 +159,7 @@ class RemoteTrial(TrialVerbs):
 
     def was_answered(self, key: str) -> bool:
         """Return whether an `ask` of this caller with this key was answered."""
-        return super().was_answered(plain_key(check_key(key) or ""))
+        return super().was_answered(encode_key(check_key(key) or ""))
 
     def audit_trail(self, limit: int = 1000) -> list[AuditEntry]:
         """Return the last calls that changed or handed out anything, the newest
@@ -217,10 +217,10 @@ class RemoteTrial(TrialVerbs):
 
     # --- requests ---------------------------------------------------------------------
 
-    def _get(self, path: str, slow: bool = False) -> Got:
+    def _get(self, path: str, slow: bool = False) -> Answer:
         return self._send(ApiRequest("GET", f"{self._path}{path}", slow=slow))
 
-    def _send(self, request: ApiRequest) -> Got:
+    def _send(self, request: ApiRequest) -> Answer:
         """Send a request, and check that the record has grown since the last one."""
         before = self._seen
         got = self._client.call(request._replace(known=str(before)))
@@ -232,7 +232,7 @@ class RemoteTrial(TrialVerbs):
         """Keep in mind a head; refuse one that is older than what was known when the
         request for it was sent.
         """
-        check_goes_on(self.protocol.name, before, found)
+        check_continues(self.protocol.name, before, found)
         if found.seq > self._seen.seq:
             self._seen = found
 

@@ -382,10 +382,10 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
         say(f"It would have been conclusive at an error rate of δ = {found.smallest_delta:.3g}.")
     say(flow_words(said))
     if protocol is not None:
-        say(f"Outcomes: {protocol.outcome_words}.")
+        say(f"Outcomes: {protocol.outcome_description}.")
     _show_arms(found, said)
     for lead in found.leads:
-        say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
+        say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.participants)}.")
     _show_conduct(said)
     rate = correctness_words(found.correctness, None if protocol is None else protocol.scale)
     say(f"Privacy: {privacy_words(found.privacy)}; {found.retain}.\nError rate: {rate}.")
@@ -411,7 +411,7 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
     rows = [
         [
             arm.name,
-            str(arm.pulls),
+            str(arm.assigned),
             str(arm.count),
             "–" if arm.mean is None else as_sure(arm.mean, arm.interval),
         ]

@@ -74,7 +74,7 @@ from discreet.trials.settings import (
     SCHEDULED,
 )
 from discreet.trials.status import AuditEntry, Verification
-from discreet.trials.transcript import check_transcript, read_transcript
+from discreet.trials.transcript import check_parsed_transcript, read_transcript
 from discreet.validation import check_whole
 from discreet.wording import as_sure, correctness_words, counted, interval_ends, lead_words, percent
 
@@ -203,7 +203,7 @@ def flow_parts(
         by_arm[arm] += count
     left = LEFT[bool(status["stopped"])]
     levels = [
-        [_assessed(assessed, status["people"])],
+        [_assessed(assessed, status["participants"])],
         [_assigned(said, course)],
         _draw_arm_boxes(names, by_arm, course.used, dict.fromkeys(names, left) | _dropped(status)),
         [_missing(status)],
@@ -227,7 +227,7 @@ def _assessed(assessed: int | None, people: int) -> Box:
 
 def _assigned(said: dict[str, Any], course: Course) -> Box:
     randomisation, sites = said["protocol"]["randomisation"], {*course.sites} - {None}
-    lines = [_people(said["status"]["people"])]
+    lines = [_people(said["status"]["participants"])]
     if sites:
         lines.append(f"from {counted(len(sites), 'site')}")
     return Box("Assigned" if randomisation == FIXED else "Assigned at random", lines)
@@ -410,7 +410,7 @@ def checked_page(transcript: Transcript, added: Added | None = None) -> tuple[st
     """The page, and what was found when the transcript was checked for it."""
     said, more = read_transcript(transcript), added or Added()
     course = Course(said)
-    found = check_transcript(said, watch=course.watch)
+    found = check_parsed_transcript(said, watch=course.watch)
     lead = MADE_OF_MORE if more.more else MADE_OF
     if found.intact:
         _check_added(more, said)
@@ -427,7 +427,7 @@ def _check_added(added: Added, said: dict[str, Any]) -> None:
     """Refuse what cannot be said of this trial."""
     check_control(added.control, [arm["name"] for arm in said["status"]["arms"]])
     if added.assessed is not None:
-        people = said["status"]["people"]
+        people = said["status"]["participants"]
         check_whole("assessed", added.assessed, least=people, most=10**12)
     texts = [*added.dates, *added.dates.values()]
     if not all(isinstance(text, str) and text.isprintable() for text in texts):
@@ -440,7 +440,7 @@ def trial_pictures(transcript: Transcript) -> dict[str, Figure]:
     """
     said = read_transcript(transcript)
     course = Course(said)
-    check_transcript(said, watch=course.watch)
+    check_parsed_transcript(said, watch=course.watch)
     return trial_drawings(course.path(), said)
 
 
@@ -473,7 +473,7 @@ def _sections(
 def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> list[Part]:
     status, path = said["status"], course.path()
     leads = [
-        lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
+        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
         for lead in status["leads"]
     ]
     parts: list[Part] = [List(_found(status)), _make_arms_table(status, compared)]
@@ -490,7 +490,8 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
 
 
 def _found(status: dict[str, Any]) -> list[str]:
-    people = f"{status['people']:,} of at most {status['max_participants']:,} people took part."
+    people = f"{status['participants']:,} of at most {status['max_participants']:,} people took "
+    "part."
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
         stands = PAUSED if status["paused"] else "goes on"
@@ -514,7 +515,7 @@ def _make_arms_table(status: dict[str, Any], compared: Compared | None) -> Table
     rows = []
     for arm in status["arms"]:
         mean = "–" if arm["mean"] is None else as_sure(arm["mean"], arm["interval"])
-        rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
+        rows.append([arm["name"], str(arm["assigned"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
         head.append(f"{level} interval")
         words += f" {interval_words(status, level)}"
@@ -672,7 +673,7 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
 
 def _restored(status: dict[str, Any]) -> str:
     """What does not hold after a forced restore."""
-    acts = [act["action"] for act in status["acts"]]
+    acts = [act["action"] for act in status["actions"]]
     return f" {RESTORED_WORDS}." if RESTORED in acts else ""
 
 

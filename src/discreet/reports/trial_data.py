@@ -16,7 +16,7 @@ from discreet.reports.charts import FEW_BANDS
 from discreet.reports.charts.style import MOST_SHOWN, arms_shown, shown_words
 from discreet.reports.document import Figure
 from discreet.strategies.run import LEAST, Margin, Pair
-from discreet.trials.record import Event, Public, Replay
+from discreet.trials.record import Event, PublicState, Replay
 from discreet.trials.responses import payable_delta
 from discreet.validation import quoted
 from discreet.wording import cut
@@ -86,14 +86,14 @@ class Course:
     def watch(self, event: Event, replay: Replay) -> None:
         """Take a look after an event."""
         self.replay = replay
-        says = event.says
+        says = event.content
         if event.kind == "assigned":
             self.sites += [says.get("site")] * len(says["arms"])
         elif event.kind == "managed":
-            self.acts.append(Moment(len(replay.places), self.looks))
+            self.acts.append(Moment(len(replay.seats), self.looks))
         elif event.kind == "answered":
             self.looks += len(says["answers"])
-            self.used.update(replay.places[number - 1][0] for number, _ in says["answers"])
+            self.used.update(replay.seats[number - 1][0] for number, _ in says["answers"])
         elif event.kind == "released":
             self.looks += 1
             self.used.update({one["arm"]: one["count"] for one in says["releases"]})
@@ -102,7 +102,7 @@ class Course:
             self.times.append((event.kind, says["at"]))
         if event.seq in self._kept:
             self._keep(replay)
-        self._centre = replay.now.run.centre
+        self._centre = replay.state.run.centre
 
     def _note_margin(self, says: dict[str, Any]) -> None:
         """A number for two arms in place of two sums; the allowance for people that the
@@ -119,7 +119,7 @@ class Course:
         self.margins.append(Margin(first["arm"], other, people, lead, near, self._centre))
 
     def _keep(self, replay: Replay) -> None:
-        run, shown = replay.now.run, replay.protocol.scale.shown
+        run, shown = replay.state.run, replay.protocol.scale.shown
         means = [np.nan if mean is None else shown(mean) for mean in run.means()]
         shares = [np.nan if share is None else share for share in run.evidence()]
         low = high = [np.nan] * run.arms
@@ -127,12 +127,12 @@ class Course:
             ends = [arm.interval for arm in run.table()]
             known = [sorted(map(shown, end)) if end else (np.nan, np.nan) for end in ends]
             low, high = [end for end, _ in known], [end for _, end in known]
-        self._rows.append((len(replay.places), [means, low, high, shares]))
+        self._rows.append((len(replay.seats), [means, low, high, shares]))
 
     def path(self) -> TrialPath:
         """How the means went."""
-        now = None if self.replay is None else self.replay.now
-        names = () if now is None else tuple(now.conduct.arms)
+        now = None if self.replay is None else self.replay.state
+        names = () if now is None else tuple(now.management.arms)
         people = np.array([people for people, _ in self._rows], np.int64)
         means, low, high, shares = (
             self._padded([columns[which] for _, columns in self._rows], len(names))
@@ -149,7 +149,7 @@ class Course:
 
     def assigned(self) -> Counter[tuple[int, str | None]]:
         """By arm and site: people assigned."""
-        places = [] if self.replay is None else self.replay.places
+        places = [] if self.replay is None else self.replay.seats
         return Counter((arm, site) for (arm, _), site in zip(places, self.sites, strict=True))
 
 
@@ -193,13 +193,13 @@ def compare(course: Course, control: str | None = None) -> Compared | None:
     """
     if course.replay is None:
         return None
-    now = course.replay.now
+    now = course.replay.state
     reference, why = _reference(now, control)
     if reference is None:
         return None
     rows = tuple(
         _comparison(arm, now, pair, _pairs(max(arm, reference), now))
-        for arm in range(len(now.conduct.arms))
+        for arm in range(len(now.management.arms))
         if arm != reference and (pair := _pair(arm, reference, course, now)) is not None
     )
     best = tuple(now.run.p_values())
@@ -214,19 +214,19 @@ def check_control(control: str | None, arms: Sequence[str]) -> None:
         )
 
 
-def _reference(now: Public, control: str | None) -> tuple[int | None, str]:
+def _reference(now: PublicState, control: str | None) -> tuple[int | None, str]:
     if control is not None:
-        return now.conduct.arms.index(control), CONTROL
+        return now.management.arms.index(control), CONTROL
     return now.run.recommendation, BEST if now.conclusive else AHEAD
 
 
-def _pair(arm: int, reference: int, course: Course, now: Public) -> Pair | None:
+def _pair(arm: int, reference: int, course: Course, now: PublicState) -> Pair | None:
     between = [one for one in course.margins if {one.one, one.other} == {arm, reference}]
     turned = [one if one.one == arm else one.turned() for one in between]
     return now.run.pair(arm, reference, turned)
 
 
-def _pairs(latest: int, now: Public) -> int:
+def _pairs(latest: int, now: PublicState) -> int:
     """With how many others a pair shares one δ: those of the arms of the start, or
     those of an arm that was added with the arms before it.
     """
@@ -234,17 +234,17 @@ def _pairs(latest: int, now: Public) -> int:
     return first * (first - 1) // 2 if latest < first else latest
 
 
-def _level(now: Public) -> float:
-    return 1 - min((1 + now.conduct.added) * now.protocol.strategy.delta, 1.0)
+def _level(now: PublicState) -> float:
+    return 1 - min((1 + now.management.added_arms) * now.protocol.strategy.delta, 1.0)
 
 
-def _comparison(arm: int, now: Public, pair: Pair, pairs: int) -> Comparison:
+def _comparison(arm: int, now: PublicState, pair: Pair, pairs: int) -> Comparison:
     strategy, scale = now.protocol.strategy, now.protocol.scale
     # The other pairs, and what discrete noise costs beyond continuous noise.
     price = pairs * strategy.delta / payable_delta(strategy)
     unit = scale.shown(1.0) - scale.shown(0.0)
     low, high = sorted(unit * end for end in pair.interval(strategy.delta / price))
-    p_value = min((1 + now.conduct.added) * price * max(pair.p_value(), LEAST), 1.0)
+    p_value = min((1 + now.management.added_arms) * price * max(pair.p_value(), LEAST), 1.0)
     return Comparison(arm, unit * pair.difference, (low, high), p_value)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy
-from discreet.trials.operations import ADD, DROP, RESTORED, RESTORED_WORDS, act_name
+from discreet.trials.operations import ADD, DROP, RESTORED, RESTORED_WORDS, action_label
 from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.settings import (
     CONTINUOUS,
@@ -55,16 +55,16 @@ def duration_words(seconds: float) -> str:
 
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
-    if not status["people"]:
+    if not status["participants"]:
         return (
             f"Nobody has been enrolled yet; at most {status['max_participants']:,} people can be."
         )
-    here = f"{status['people']:,} of at most {status['max_participants']:,} people"
+    here = f"{status['participants']:,} of at most {status['max_participants']:,} people"
     pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
         left = counted(pending, "outcome was", "outcomes were")
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
-    if status["timing"] != RELEASE[SCHEDULED]:
+    if status["release"] != RELEASE[SCHEDULED]:
         if not status["pending"]:
             known = "in or too late" if status["past_deadline"] else "in"
             return f"{here}; all outcomes are {known}.{past_words(status)}"
@@ -91,7 +91,7 @@ def past_words(status: Said) -> str:
 
 def by_hand(status: Said) -> bool:
     """Whether a manager has ended the trial."""
-    return any(act["action"] == "stop" for act in status["acts"])
+    return any(act["action"] == "stop" for act in status["actions"])
 
 
 def end_words(status: Said) -> str:
@@ -111,11 +111,11 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     ]
     found = [
         *(answer if met else []),
-        ("Assignment", status["assignment"]),
-        ("Looks", status["timing"]),
+        ("Assignment", status["randomisation"]),
+        ("Looks", status["release"]),
         ("Enrolment", status["enrolment"]),
         ("Deadline", deadline),
-        ("People", status["coming_again"]),
+        ("People", status["returning"]),
         ("Erasing", status["erasing"]),
     ]
     return [(title, words) for title, words in found if words]
@@ -244,7 +244,7 @@ def _likely_words(epsilon: float) -> str:
 def arm_notes(status: Said) -> dict[str, str]:
     """What managers did to arms, by the arm's name."""
     notes = dict[str, str]()
-    for act in status["acts"]:
+    for act in status["actions"]:
         if kind := ARM_ACTS.get(act["action"]):
             before = notes.get(act["about"])
             notes[act["about"]] = f"{before}, {kind}" if before else kind
@@ -285,8 +285,8 @@ def site_rows(status: Said) -> list[list[str]]:
     both.
     """
     sites = status["sites"]
-    rows = [[site["name"], str(site["people"]), _state(status, site)] for site in sites]
-    elsewhere = status["people"] - sum(site["people"] for site in sites)
+    rows = [[site["name"], str(site["participants"]), _state(status, site)] for site in sites]
+    elsewhere = status["participants"] - sum(site["participants"] for site in sites)
     return [*rows, ["(not said)", str(elsewhere), "–"]] if rows and elsewhere else rows
 
 
@@ -296,13 +296,13 @@ def _state(status: Said, site: Said) -> str:
     return "ended" if status["stopped"] else "open"
 
 
-def act_rows(status: Said, named: Callable[[str], str] = act_name) -> list[list[str]]:
+def act_rows(status: Said, named: Callable[[str], str] = action_label) -> list[list[str]]:
     """Action, what it is about, reason, and what it means; actions as pages call them,
     unless they are to be named in another way.
     """
     return [
         [named(act["action"]), _about(act["about"]), act["reason"], _means(status, act)]
-        for act in status["acts"]
+        for act in status["actions"]
     ]
 
 
@@ -311,7 +311,7 @@ def _means(status: Said, act: Said) -> str:
     mentioned.
     """
     bare = act["action"] == "stop" and status["smallest_delta"] is None
-    return "the end is inconclusive" if bare else str(act["means"])
+    return "the end is inconclusive" if bare else str(act["meaning"])
 
 
 def _about(about: str | int | None) -> str:
@@ -358,7 +358,7 @@ def privacy_quote(said: Said) -> str:
     conditions = "This holds if nobody took part twice"
     if protocol["release"] != SCHEDULED and not model.randomised:
         conditions += ", and if the time at which an outcome was told did not depend on the outcome"
-    acts = [act["action"] for act in status["acts"]]
+    acts = [act["action"] for act in status["actions"]]
     restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
     return (
         f"Everything published about this trial, taken together, is {_level(strategy)} with "

@@ -19,7 +19,7 @@ from discreet.service.auth import Visitor
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint
 from discreet.service.middleware import REPORT_POLICY
 from discreet.service.state import Computation, Home
-from discreet.trials.names import LONGEST_NAME, from_path
+from discreet.trials.names import MAX_NAME_LENGTH, unquote_name
 from discreet.trials.record import Head
 from discreet.trials.verbs import KeyBody, Verb
 
@@ -31,7 +31,7 @@ HEAD = "discreet-head"
 def trial_in_path(request: Request) -> str:
     """Return the name of the trial in the path, or an empty text."""
     try:
-        return from_path(request.path_params.get("name", ""))
+        return unquote_name(request.path_params.get("name", ""))
     except UnicodeDecodeError:
         raise HTTPException(404) from None
 
@@ -58,9 +58,9 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
 def key_of(request: Request) -> str | None:
     """The caller's own key of a request."""
     key = request.headers.get(KEY)
-    if key is not None and (not key.strip() or len(key) > LONGEST_NAME):
+    if key is not None and (not key.strip() or len(key) > MAX_NAME_LENGTH):
         raise InvalidInputError(
-            f"the Idempotency-Key must be a text of your own, of at most {LONGEST_NAME} "
+            f"the Idempotency-Key must be a text of your own, of at most {MAX_NAME_LENGTH} "
             "characters, a different one for each request"
         )
     return key

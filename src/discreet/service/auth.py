@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
-from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
+from discreet.trials.names import MAX_NAME_LENGTH, is_writable, normalize_name, read_site
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
-from discreet.trials.store.tokens import Doors, Token
+from discreet.trials.store.tokens import Token, TokenTable
 from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, ROLES, SITE, STAFF, VERBS
 from discreet.validation import quoted
 
@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 class Tokens:
     """The tokens of a service."""
 
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: TokenTable) -> None:
         self.doors = doors
         self._lock = threading.Lock()
         self._known: dict[bytes, _Found] = {}
@@ -62,7 +62,7 @@ class Tokens:
         """
         name = _check_name(name)
         _check_scope(role, trial, site, person)
-        site = check_place(site)
+        site = read_site(site)
         expires = None if days is None else self.doors.now() + 86_400 * _check_days(days)
         kind = SecretKind.INVITATION if role == PARTICIPANT else SecretKind.TOKEN
         secret = new_secret(kind)
@@ -74,7 +74,7 @@ class Tokens:
         printed, and what a service prints is often kept in a log: a later start, when
         all have expired, must not make another one unasked.
         """
-        if any(token.role == MANAGER for token in self.doors.all()):
+        if any(token.role == MANAGER for token in self.doors.list_all()):
             return None
         return self.make("first manager", MANAGER, "discreet serve")
 
@@ -91,15 +91,15 @@ class Tokens:
 
     def find_token(self, secret: str) -> Token | None:
         """Return the token that a program or a member of staff holds, if it works."""
-        return self._find(SecretKind.TOKEN, secret, self.doors.by_hash)
+        return self._find(SecretKind.TOKEN, secret, self.doors.find)
 
     def find_invitation(self, secret: str) -> Token | None:
         """Return the invitation that a participant holds, if it works."""
-        return self._find(SecretKind.INVITATION, secret, self.doors.by_hash)
+        return self._find(SecretKind.INVITATION, secret, self.doors.find)
 
     def find_login(self, login: str) -> Token | None:
         """Return the token that a browser has logged in with, if it works."""
-        return self._find(SecretKind.LOGIN, login, self.doors.by_login)
+        return self._find(SecretKind.LOGIN, login, self.doors.find_login)
 
     def find_code(self, code: str) -> Token | None:
         """Return the token that a login code stands for, if the code can be used. The
@@ -107,8 +107,8 @@ class Tokens:
         """
         if not is_kind(SecretKind.LOGIN_CODE, code):
             return None
-        token = self.doors.by_code(hash_secret(SecretKind.LOGIN_CODE, code))
-        return token if token is not None and token.valid(self.doors.now()) else None
+        token = self.doors.find_code(hash_secret(SecretKind.LOGIN_CODE, code))
+        return token if token is not None and token.is_valid(self.doors.now()) else None
 
     def find_recent(self, secret: str) -> Token | None:
         """Return the token of a secret if it was found a moment ago, without reading
@@ -156,7 +156,7 @@ class Tokens:
             known = self._known.get(hash)
         if known is None or known.until < time.monotonic():
             token = look_up(hash)
-            if token is None or not token.valid(self.doors.now()):
+            if token is None or not token.is_valid(self.doors.now()):
                 return None
             known = _Found(token, time.monotonic() + REMEMBERED)
             with self._lock:
@@ -177,14 +177,14 @@ class Tokens:
             if now - self._noted.get(number, -USED) < USED:
                 return
             self._noted[number] = now
-        self.doors.touch(number)
+        self.doors.note_use(number)
 
 
 def _check_name(name: str) -> str:
     """Return the name of a token as it is stored."""
-    name = plain_name("the name of a token", name)
-    if not writable(name) or len(name) > LONGEST_NAME:
-        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
+    name = normalize_name("the name of a token", name)
+    if not is_writable(name) or len(name) > MAX_NAME_LENGTH:
+        raise InvalidInputError(f"name must be a text of 1 to {MAX_NAME_LENGTH} characters")
     return name
 
 

@@ -16,7 +16,7 @@ from discreet.service.auth import NotHereError, Visitor
 from discreet.service.state import Computation, Home, ServedTrial, invite, link_path, script_for
 from discreet.strategies.presets import levels_of, preset_of, rounded_words
 from discreet.strategies.strategy import Strategy
-from discreet.trials.listing import Listed
+from discreet.trials.listing import ListedTrial
 from discreet.trials.protocol import new_protocol
 from discreet.trials.record import Head, UnknownHeadError
 from discreet.trials.status import Status, Verification
@@ -225,7 +225,7 @@ class Endpoint(NamedTuple):
 # --- trials ---------------------------------------------------------------------------
 
 
-def list_trials(call: Call) -> list[Listed]:
+def list_trials(call: Call) -> list[ListedTrial]:
     """List the trials within reach, and the state of each."""
     return call.home.listed(call.visitor)
 
@@ -328,7 +328,7 @@ def unpublish_trial(call: Call) -> Published:
 
 def list_tokens(call: Call) -> list[Token]:
     """List tokens, without secrets."""
-    return [one for one in call.home.doors.all() if _reaches(call.visitor, one)]
+    return [one for one in call.home.doors.list_all() if _reaches(call.visitor, one)]
 
 
 def make_token(call: Call) -> MadeToken:
@@ -349,7 +349,7 @@ def make_token(call: Call) -> MadeToken:
 def revoke_token(call: Call) -> Done:
     """Revoke a token."""
     number = read_whole(call.number)
-    known = {one.number: one for one in call.home.doors.all()}
+    known = {one.number: one for one in call.home.doors.list_all()}
     if number not in known or not _reaches(call.visitor, known[number]):
         raise NotHereError("there is no token of this number")
     call.home.tokens.revoke(number, call.visitor.who)
@@ -369,7 +369,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Endpoint("POST", f"{T}/{verb.name}", verb.name, verb, verb.result, verb.body)
         for verb in VERBS
     ),
-    Endpoint("GET", "/trials", "list", list_trials, list[Listed]),
+    Endpoint("GET", "/trials", "list", list_trials, list[ListedTrial]),
     Endpoint("POST", "/trials", "create", create_trial, StartedStatus, NewTrial),
     Endpoint("GET", T, "status", get_status, Status),
     Endpoint("GET", f"{T}/events", "events", stream_events, str, media="text/event-stream"),

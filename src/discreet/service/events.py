@@ -100,7 +100,7 @@ class Watcher:
         if self.now is None or seq != self.now.seq:
             said: dict[str, str | int] = {
                 "head": head,
-                "people": listed.people,
+                "participants": listed.participants,
                 "state": listed.state,
             }
             self.now = Change(seq, _event(seq, said), _event(seq, {"head": head}))
@@ -115,7 +115,7 @@ class Watcher:
         """
         listeners = list(self.listeners)
         tokens = {one.visitor.token.number for one in listeners if one.visitor.token is not None}
-        valid = await self._home.run(self._home.doors.valid, tokens)
+        valid = await self._home.run(self._home.doors.find_valid, tokens)
         published = await self._home.run(self._home.published, self.name)
         for one in listeners:
             token = one.visitor.token

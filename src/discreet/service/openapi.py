@@ -18,7 +18,7 @@ from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import REPORT_POLICY
 from discreet.service.problems import TYPE, Problem
-from discreet.trials.names import LONGEST_NAME
+from discreet.trials.names import MAX_NAME_LENGTH
 from discreet.version import __version__
 
 REF = "#/components/schemas/{name}"
@@ -132,7 +132,11 @@ def _parameters(row: Endpoint) -> list[dict[str, Any]]:
         for name, words in row.query
     ]
     if row.method == "POST":
-        key = {"name": KEY.title(), "in": "header", "schema": {**text, "maxLength": LONGEST_NAME}}
+        key = {
+            "name": KEY.title(),
+            "in": "header",
+            "schema": {**text, "maxLength": MAX_NAME_LENGTH},
+        }
         words = (
             "A text of your own for this request: repeated with the same text, it is done only "
             "once."

@@ -26,7 +26,7 @@ from discreet.service.auth import CODE_MINUTES
 from discreet.service.limits import Bounds
 from discreet.service.state import Home
 from discreet.trials import mechanisms
-from discreet.trials.listing import timed_trials
+from discreet.trials.listing import list_trials_with_deadline
 
 EVERY = 60.0
 """Seconds from one look to the next."""
@@ -53,7 +53,7 @@ def keeping_time(home: Home) -> Iterator[None]:
 def do_what_is_due(home: Home) -> None:
     """Look once. What cannot be done now is done at the next look, or by a call."""
     try:
-        names = sorted({*timed_trials(home.store), *home.store.erasing_trials()})
+        names = sorted({*list_trials_with_deadline(home.store), *home.store.erasing_trials()})
     except DiscreetError as error:
         observability.trouble(str(error), "clock")
         return
@@ -208,7 +208,7 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         if place.in_the_clear:
             warn(IN_THE_CLEAR)
         welcome(home, place, say)
-        mechanisms.load()  # before a release keeps callers waiting
+        mechanisms.load_opendp()  # before a release keeps callers waiting
         with keeping_time(home):
             server.run([door])
     if not server.started:

@@ -28,15 +28,15 @@ from discreet.strategies.strategy import Strategy
 from discreet.trials import outcomes
 from discreet.trials.group_commit import Task
 from discreet.trials.inputs import parse_number
-from discreet.trials.listing import Listed, list_trials
+from discreet.trials.listing import ListedTrial, list_trials
 from discreet.trials.operations import ADD, DROP
 from discreet.trials.outcomes import OPEN
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import Event, Head, UnknownHeadError, fresh
+from discreet.trials.record import Event, Head, UnknownHeadError, new_state
 from discreet.trials.status import Status
-from discreet.trials.store.database import Store
-from discreet.trials.store.sqlite import Untold
-from discreet.trials.store.tokens import Doors, Token
+from discreet.trials.store.database import Database
+from discreet.trials.store.sqlite import HiddenAddress
+from discreet.trials.store.tokens import Token, TokenTable
 from discreet.trials.transcript import check_head
 from discreet.trials.trial import Trial, TrialUser
 from discreet.trials.verbs import PARTICIPANT, SITE, Arguments, Result, Verb
@@ -67,13 +67,13 @@ def script_for(strategy: Strategy) -> str | None:
     return script_hash() if strategy.trust_model.randomised else None
 
 
-HIDDEN = ("recommendation", "smallest_delta", "middle", "error_rate")
+HIDDEN = ("recommendation", "smallest_delta", "middle_level", "error_rate")
 """Of a status: what tells how arms do, or that one came or went."""
 
 
 def blinded(protocol: Protocol, stopped: bool, visitor: Visitor) -> bool:
     """Whether a visitor is not to know now how arms do."""
-    return protocol.blind and not stopped and visitor.role == SITE
+    return protocol.is_blinded and not stopped and visitor.role == SITE
 
 
 def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
@@ -83,9 +83,9 @@ def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
     """
     if not blinded(protocol, status.stopped, visitor):
         return status
-    acts = tuple(act for act in status.acts if act.action not in (ADD, DROP))
+    acts = tuple(act for act in status.actions if act.action not in (ADD, DROP))
     hidden: dict[str, Any] = dict.fromkeys(HIDDEN)
-    return replace(status, arms=(), leads=(), acts=acts, **hidden)
+    return replace(status, arms=(), leads=(), actions=acts, **hidden)
 
 
 Found = TypeVar("Found")
@@ -133,7 +133,7 @@ class ServedTrial(Trial):
         its head, or another one.
         """
         if head not in self._known:
-            with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+            with self._database.lock, self._database.snapshot(self.protocol.name) as tables:
                 self._look(tables)
                 try:
                     check_head(tables, head)
@@ -144,7 +144,7 @@ class ServedTrial(Trial):
         """Return a copy of the run as far as it is public, to try out how it may go
         on.
         """
-        copied = fresh(self.protocol)
+        copied = new_state(self.protocol)
         with self._reading():
             text = self._state.dump()
         copied.load(text)
@@ -205,17 +205,17 @@ class Home:
     """A service's store and what is open of it."""
 
     def __init__(self, url: str, who: str = "discreet serve", bounds: Bounds | None = None) -> None:
-        self.url = Untold(url)
+        self.url = HiddenAddress(url)
         self.who = who
         self.bounds = bounds or Bounds()
         self.metrics = Metrics()
         self.limits = Limits(self.bounds, self.metrics)
         self.stopping = False
         """Whether the service ends: what is under way is answered, and nothing else."""
-        Store(url).close()  # who starts the service is told what is wrong, and where
-        self.store = Store(self.url)
-        self._noting = Store(self.url)
-        self.doors = Doors(self.store, self._noting)
+        Database(url).close()  # who starts the service is told what is wrong, and where
+        self.store = Database(self.url)
+        self._noting = Database(self.url)
+        self.doors = TokenTable(self.store, self._noting)
         self.tokens = Tokens(self.doors)
         self._threads = ThreadPoolExecutor(THREADS, "trial")
         self._computing = ThreadPoolExecutor(1, "computation")
@@ -349,7 +349,7 @@ class Home:
         self._seen.forget(name)
         self.events.stir(name)
 
-    def listed(self, visitor: Visitor) -> list[Listed]:
+    def listed(self, visitor: Visitor) -> list[ListedTrial]:
         """The trials within a visitor's reach."""
         return [one for one in list_trials(self.url) if visitor.sees(one.name)]
 
@@ -362,7 +362,7 @@ class Home:
     def publish(self, name: str, who: str) -> None:
         """Let anyone see a trial; not while its staff are blinded."""
         trial = self.trial(name)
-        if trial.protocol.blind and not trial.status().stopped:
+        if trial.protocol.is_blinded and not trial.status().stopped:
             raise InvalidInputError(
                 "staff of this trial are blinded, and would see on the public page how the arms "
                 "are doing: publish it after its end"
@@ -371,11 +371,11 @@ class Home:
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""
-        return name in self.doors.published()
+        return name in self.doors.list_published()
 
     def check_there(self, name: str | None) -> None:
         """Refuse a trial that is not there; of the others nobody learns the names."""
-        if name is not None and name not in self.store.names():
+        if name is not None and name not in self.store.list_names():
             raise NotHereError(f"there is no trial {quoted(name)} here")
 
 

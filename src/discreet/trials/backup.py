@@ -18,44 +18,55 @@ from discreet.client.address import is_remote
 from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
 from discreet.files import check_writable, private_file, same_file
 from discreet.trials.inputs import check_user
-from discreet.trials.names import plain_name, writable
-from discreet.trials.operations import LONGEST_REASON, RESTORED, Act
+from discreet.trials.names import is_writable, normalize_name
+from discreet.trials.operations import MAX_REASON_LENGTH, RESTORED, ManagementAction
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Head, Public, fresh
+from discreet.trials.record import BROKEN, Head, PublicState, new_state
 from discreet.trials.status import AuditEntry
-from discreet.trials.store.database import Store, Whole
-from discreet.trials.store.dialect import dialect_of
-from discreet.trials.store.sqlite import LOG, log_in_use
+from discreet.trials.store.database import AllTrials, Database
+from discreet.trials.store.dialect import make_dialect
+from discreet.trials.store.sqlite import LOG_SUFFIX, has_log_content
 from discreet.trials.store.tables import TrialTables
-from discreet.trials.transcript import begins, examine
+from discreet.trials.transcript import is_beginning_of, verify_database
 
-CALLS = ("token create ", "token revoke ", "token link ", "invite", "publish", "unpublish")
+LASTING_ACTIONS = (
+    "token create ",
+    "token revoke ",
+    "token link ",
+    "invite",
+    "publish",
+    "unpublish",
+)
 """How the audit trail calls what is not set back (see `store.doors`)."""
-ALL = 2**31 - 1
+MAX_ENTRIES = 2**31 - 1
 """More entries than an audit trail has."""
 
 
-def copy_over(here: Whole, trial: TrialTables, replaced: TrialTables | None) -> TrialTables:
+def replace_trial(here: AllTrials, trial: TrialTables, replaced: TrialTables | None) -> TrialTables:
     """Enter a trial of another database, in the place of one of this name if there is
     one, whose notes of what outlasts it are kept.
     """
-    notes = [] if replaced is None else _outlasting(replaced)
+    notes = [] if replaced is None else _lasting_entries(replaced)
     made = here.copy(trial, replaced)
-    _note_again(made, notes)
+    _insert_missing_entries(made, notes)
     return made
 
 
-def _outlasting(trial: TrialTables) -> list[AuditEntry]:
+def _lasting_entries(trial: TrialTables) -> list[AuditEntry]:
     """The notes of an audit trail that outlast its trial, the oldest first."""
-    return [one for one in reversed(trial.audit_entries(ALL)) if one.action.startswith(CALLS)]
+    return [
+        one
+        for one in reversed(trial.audit_entries(MAX_ENTRIES))
+        if one.action.startswith(LASTING_ACTIONS)
+    ]
 
 
-def _note_again(trial: TrialTables, notes: list[AuditEntry]) -> None:
+def _insert_missing_entries(trial: TrialTables, notes: list[AuditEntry]) -> None:
     """Put those that an audit trail does not have behind its last entry. Their times
     stay as they are, unless they would go back or, by a clock that was wrong, lie
     ahead.
     """
-    found = trial.audit_entries(ALL)
+    found = trial.audit_entries(MAX_ENTRIES)
     known = {one[1:] for one in found}
     number, at = (found[0].entry, found[0].at) if found else (0, 0.0)
     rows = list[AuditEntry]()
@@ -67,7 +78,7 @@ def _note_again(trial: TrialTables, notes: list[AuditEntry]) -> None:
 
 
 NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
-BESIDE = (LOG, "-shm", "-journal")
+SIDE_FILES = (LOG_SUFFIX, "-shm", "-journal")
 """What the names of files beside a database have more than its own."""
 FORCE = "--i-know-that-epsilon-is-spent-again with --reason"
 
@@ -112,38 +123,38 @@ def backup_trials(
     the database, or of this machine). A service gives no backup: nobody who calls it
     may have outcomes.
     """
-    path, caller = _path(file), check_user(user)
+    path, caller = _check_path(file), check_user(user)
     if is_remote(url):
         raise InvalidInputError(
             "a backup cannot be made through a service, because it contains outcomes: make it on "
             "the server, from the address of the database"
         )
-    with closing(Store(url, must_exist=True)) as home:
+    with closing(Database(url, must_exist=True)) as home:
         check_writable(path, home.dialect.files, devices=False)
         with home.snapshot_all() as here:
             if not (trials := here.trials()):
-                raise InvalidInputError(f"there are no trials in {home.called} to back up")
+                raise InvalidInputError(f"there are no trials in {home.label} to back up")
             _check_replaced(path, here)
         _note_backup(home, [trial.name for trial in trials], caller or home.user)
         with home.snapshot_all() as here:
-            return _write(path, here)
+            return _write_backup(path, here)
 
 
-def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
+def _write_backup(path: str, here: AllTrials) -> tuple[BackedUp, ...]:
     """The file, and what is in it."""
     trials = here.trials()
-    with private_file(path, BESIDE) as temporary:
-        with closing(Store.of_file(str(temporary))) as made, made.exclusive() as there:
+    with private_file(path, SIDE_FILES) as temporary:
+        with closing(Database.open_file(str(temporary))) as made, made.exclusive() as there:
             for trial in trials:
                 there.copy(trial)
-        if log_in_use(temporary):
+        if has_log_content(temporary):
             raise StoreError(
                 f"{path}: the backup could not be finished: check the disk, and try again"
             )
-    return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
+    return tuple(BackedUp(trial.name, str(_read_head(trial))) for trial in trials)
 
 
-def _note_backup(home: Store, names: list[str], user: str) -> None:
+def _note_backup(home: Database, names: list[str], user: str) -> None:
     """Write into the audit trail of each trial who makes a backup."""
     for name in names:
         with home.transaction(name) as tables:
@@ -151,42 +162,42 @@ def _note_backup(home: Store, names: list[str], user: str) -> None:
                 tables.add_audit_entry(user, "backup", 0)
 
 
-def _check_replaced(path: str, here: Whole) -> None:
+def _check_replaced(path: str, here: AllTrials) -> None:
     """Refuse to put a backup in the place of what it does not hold."""
     if not Path(path).exists() or not Path(path).stat().st_size:
         return
     try:
-        with closing(Store.of_file(path, must_exist=True)) as old, old.snapshot_all() as there:
-            lost = any(not _continued(trial, here) for trial in there.trials())
+        with closing(Database.open_file(path, must_exist=True)) as old, old.snapshot_all() as there:
+            lost = any(not _is_continued(trial, here) for trial in there.trials())
     except DiscreetError:
         lost = True
-    if lost or log_in_use(path):
+    if lost or has_log_content(path):
         raise InvalidInputError(
             f"{path} exists already and is not an older backup of these trials, or somebody has "
             "it open: choose another name, so that nothing is lost"
         )
 
 
-def _continued(trial: TrialTables, here: Whole) -> bool:
+def _is_continued(trial: TrialTables, here: AllTrials) -> bool:
     found = here.trial(trial.name)
-    return found is not None and begins(trial, found)
+    return found is not None and is_beginning_of(trial, found)
 
 
 # --- and back -------------------------------------------------------------------------
 
 
-class _Found(NamedTuple):
+class _BackupTrial(NamedTuple):
     """A trial of the file, checked."""
 
     tables: TrialTables
     protocol: Protocol
-    now: Public
+    now: PublicState
 
 
-class _Step(NamedTuple):
+class _RestoreStep(NamedTuple):
     """What is to be done with it."""
 
-    found: _Found
+    found: _BackupTrial
     there: TrialTables | None
     """The trial of its name in the database."""
     done: str
@@ -212,57 +223,59 @@ def restore_trials(
     `i_know_that_epsilon_is_spent_again` and a `reason` this is done all the same for
     running trials, and the public record of each such trial says so for ever.
     """
-    path, known, caller = _path(file), _heads(heads), check_user(user)
+    path, known, caller = _check_path(file), _parse_heads(heads), check_user(user)
     if is_remote(url):
         raise InvalidInputError(
             "a backup cannot be restored through a service: stop the service, and restore into "
             "its database, on the machine that has it"
         )
-    excuse = _excuse(i_know_that_epsilon_is_spent_again, reason)
+    excuse = _check_reason(i_know_that_epsilon_is_spent_again, reason)
     if not Path(path).is_file():
         raise InvalidInputError(f"there is no file {path}: name a backup of trials")
-    if any(same_file(path, other) for other in dialect_of(url).files):
+    if any(same_file(path, other) for other in make_dialect(url).files):
         raise InvalidInputError(f"{path} is the database itself: name a backup of it")
-    with closing(Store.of_file(path, must_exist=True)) as store, store.snapshot_all() as there:
-        found = _read(path, there)
+    with closing(Database.open_file(path, must_exist=True)) as store, store.snapshot_all() as there:
+        found = _read_backup(path, there)
         _check_known(path, found, known)
-        with closing(_target(url, found, known, excuse)) as home:
+        with closing(_open_target(url, found, known, excuse)) as home:
             caller = caller or home.user
             with home.exclusive() as here:
-                steps = _plan(found, here, known, excuse is not None)
-                done = tuple(_put(step, here, caller, excuse) for step in steps)
-            _tidy(home, done)
+                steps = _plan_steps(found, here, known, excuse is not None)
+                done = tuple(_restore_trial(step, here, caller, excuse) for step in steps)
+            _scrub_replaced(home, done)
     return done
 
 
-def _target(url: str, found: list[_Found], known: list[Head], excuse: str | None) -> Store:
+def _open_target(
+    url: str, found: list[_BackupTrial], known: list[Head], excuse: str | None
+) -> Database:
     """The database; a new one is made when nothing is to be refused."""
     try:
-        return Store(url, must_exist=True)
+        return Database(url, must_exist=True)
     except InvalidInputError:
-        _plan(found, None, known, excuse is not None)
-        return Store(url)
+        _plan_steps(found, None, known, excuse is not None)
+        return Database(url)
 
 
-def _read(path: str, there: Whole) -> list[_Found]:
+def _read_backup(path: str, there: AllTrials) -> list[_BackupTrial]:
     """The trials of a file, each of which follows from its record."""
-    if not there.sound():
+    if not there.is_intact():
         raise StoreError(f"{path} is damaged: use another backup; nothing was changed")
-    found = [_checked(path, trial) for trial in there.trials()]
+    found = [_check_trial(path, trial) for trial in there.trials()]
     if not found:
         raise InvalidInputError(f"there are no trials in {path}: name a backup of trials")
     return found
 
 
-def _checked(path: str, trial: TrialTables) -> _Found:
+def _check_trial(path: str, trial: TrialTables) -> _BackupTrial:
     row, problem = trial.row, "its name is a different one"
     try:
         protocol = Protocol.from_dict(json.loads(row.protocol))
-        now = fresh(protocol)
+        now = new_state(protocol)
         now.load(row.state)
-        problems = examine(protocol, trial, None).problems
+        problems = verify_database(protocol, trial, None).problems
         if not problems and protocol.name == trial.name:
-            return _Found(trial, protocol, now)
+            return _BackupTrial(trial, protocol, now)
         problem = problems[0] if problems else problem
     except BROKEN:
         problem = "its protocol or its state is not what was written"
@@ -272,9 +285,9 @@ def _checked(path: str, trial: TrialTables) -> _Found:
     ) from None
 
 
-def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
+def _check_known(path: str, found: list[_BackupTrial], known: list[Head]) -> None:
     for head in known:
-        if not any(_holds(one.tables, head) for one in found):
+        if not any(_has_head(one.tables, head) for one in found):
             raise TamperedError(
                 f"no record in {path} has the event {head.seq} that --head names: the backup is "
                 "older than that, or of other trials. Use a newer backup or, if there is none, "
@@ -282,10 +295,12 @@ def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
             )
 
 
-def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bool) -> list[_Step]:
+def _plan_steps(
+    found: list[_BackupTrial], here: AllTrials | None, known: list[Head], forced: bool
+) -> list[_RestoreStep]:
     """What is to be done with each trial, or why nothing is."""
     steps = [
-        _step(one, None if here is None else here.trial(one.tables.name), known, forced)
+        _plan_step(one, None if here is None else here.trial(one.tables.name), known, forced)
         for one in found
     ]
     names = [repr(step.found.tables.name) for step in steps if step.doubtful]
@@ -299,25 +314,27 @@ def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bo
     return steps
 
 
-def _step(found: _Found, there: TrialTables | None, known: list[Head], forced: bool) -> _Step:
+def _plan_step(
+    found: _BackupTrial, there: TrialTables | None, known: list[Head], forced: bool
+) -> _RestoreStep:
     """That a record in the database goes on in the backup does not show that the backup
     is the latest: the file may have been put back by hand. Only a known head does.
     """
-    over, vouched = found.now.stopped, any(_holds(found.tables, head) for head in known)
+    over, vouched = found.now.stopped, any(_has_head(found.tables, head) for head in known)
     if there is None:
-        return _Step(found, None, NEW, not (over or vouched))
-    if _head(there) == _head(found.tables):
-        return _Step(found, there, LEFT, False)
-    if begins(there, found.tables):
-        return _Step(found, there, REPLACED, not (over or vouched))
+        return _RestoreStep(found, None, NEW, not (over or vouched))
+    if _read_head(there) == _read_head(found.tables):
+        return _RestoreStep(found, there, LEFT, False)
+    if is_beginning_of(there, found.tables):
+        return _RestoreStep(found, there, REPLACED, not (over or vouched))
     if over:
-        raise TamperedError(_ended(found.tables))
-    if not forced or digest(there.row.protocol) != _hash(found.tables):
-        raise TamperedError(_other(found.tables, there))
-    return _Step(found, there, REPLACED, True)
+        raise TamperedError(_ended_words(found.tables))
+    if not forced or digest(there.row.protocol) != _protocol_hash(found.tables):
+        raise TamperedError(_other_record_words(found.tables, there))
+    return _RestoreStep(found, there, REPLACED, True)
 
 
-def _ended(trial: TrialTables) -> str:
+def _ended_words(trial: TrialTables) -> str:
     """Why a record that has ended, and could not say so, takes no other's place."""
     return (
         f"the record of {trial.name!r} in the backup has ended, and the database has a different "
@@ -325,17 +342,19 @@ def _ended(trial: TrialTables) -> str:
     )
 
 
-def _other(trial: TrialTables, there: TrialTables) -> str:
+def _other_record_words(trial: TrialTables, there: TrialTables) -> str:
     """Why a record that is there is not replaced."""
-    if digest(there.row.protocol) != _hash(trial):
+    if digest(there.row.protocol) != _protocol_hash(trial):
         return (
             f"there is another trial {trial.name!r} in the database, with other settings: restore "
             "into another database; nothing was changed"
         )
-    if begins(trial, there):
+    if is_beginning_of(trial, there):
         return (
-            f"the record of {trial.name!r} in the database has {_head(there).seq} events, that of "
-            f"the backup only {_head(trial).seq}: the backup is older, and there is nothing to "
+            f"the record of {trial.name!r} in the database has {_read_head(there).seq} events, "
+            "that of "
+            f"the backup only {_read_head(trial).seq}: the backup is older, and there is nothing "
+            "to "
             f"restore. To replace the longer record, give {FORCE}; nothing was changed"
         )
     return (
@@ -345,26 +364,26 @@ def _other(trial: TrialTables, there: TrialTables) -> str:
     )
 
 
-def _put(step: _Step, here: Whole, user: str, excuse: str | None) -> Restored:
+def _restore_trial(step: _RestoreStep, here: AllTrials, user: str, excuse: str | None) -> Restored:
     """Write a trial into the database, and what is to be said about it."""
     found, there = step.found, step.there
     if step.done == LEFT and there is not None:
-        return Restored(there.name, str(_head(there)), LEFT, False)
-    made = copy_over(here, found.tables, there)
+        return Restored(there.name, str(_read_head(there)), LEFT, False)
+    made = replace_trial(here, found.tables, there)
     made.add_audit_entry(user, "restore", 0)
     if step.doubtful:
-        act = Act(RESTORED, None, str(excuse))
+        act = ManagementAction(RESTORED, None, str(excuse))
         people = made.row.participants
-        found.now.conduct.apply(act, found.now.run, people, found.protocol)
+        found.now.management.apply(act, found.now.run, people, found.protocol)
         made.append_event("managed", {"action": act.action, "reason": act.reason})
         made.save_state(found.now.dump())
     if there is not None:
         made.insert_erasing()
     made.flush()
-    return Restored(made.name, str(_head(made)), step.done, step.doubtful)
+    return Restored(made.name, str(_read_head(made)), step.done, step.doubtful)
 
 
-def _tidy(home: Store, done: Sequence[Restored]) -> None:
+def _scrub_replaced(home: Database, done: Sequence[Restored]) -> None:
     """Make the outcomes of what was replaced unreadable; if it cannot be done now, a
     status says so, and the next call does it.
     """
@@ -379,41 +398,42 @@ def _tidy(home: Store, done: Sequence[Restored]) -> None:
 # --- what is given --------------------------------------------------------------------
 
 
-def _path(file: Any) -> str:
+def _check_path(file: Any) -> str:
     path = os.fspath(file) if isinstance(file, os.PathLike) else file
-    if not writable(path):
+    if not is_writable(path):
         raise InvalidInputError("give the name of a file for the backup, such as backup.db")
     return str(path)
 
 
-def _heads(heads: Any) -> list[Head]:
+def _parse_heads(heads: Any) -> list[Head]:
     if isinstance(heads, str) or not isinstance(heads, Sequence):
         raise InvalidInputError("heads must be a list, such as ['17:5f2c…'], as status shows them")
     return [Head.parse(head) for head in heads]
 
 
-def _excuse(knows: Any, reason: Any) -> str | None:
+def _check_reason(knows: Any, reason: Any) -> str | None:
     """The reason for going on from a backup that may be old, if that is meant."""
     if knows is not True and reason is None:
         return None
-    text = plain_name("the reason", reason)
-    if knows is not True or not writable(text) or len(text) > LONGEST_REASON:
+    text = normalize_name("the reason", reason)
+    if knows is not True or not is_writable(text) or len(text) > MAX_REASON_LENGTH:
         raise InvalidInputError(
-            f"{FORCE} go together: give a reason of at most {LONGEST_REASON} characters. It will "
+            f"{FORCE} go together: give a reason of at most {MAX_REASON_LENGTH} characters. It "
+            "will "
             "be published, so it must not name a person or an outcome"
         )
     return str(text)
 
 
-def _head(trial: TrialTables) -> Head:
+def _read_head(trial: TrialTables) -> Head:
     row = trial.row
     return Head(row.seq, row.head)
 
 
-def _hash(trial: TrialTables) -> str:
+def _protocol_hash(trial: TrialTables) -> str:
     return digest(trial.row.protocol)
 
 
-def _holds(trial: TrialTables, head: Head) -> bool:
+def _has_head(trial: TrialTables, head: Head) -> bool:
     """Whether a head is one of a trial's record."""
     return trial.hash_at(head.seq) == head.hash

@@ -12,9 +12,9 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place, in_order
 from discreet.trials import idempotency
 from discreet.trials.inputs import normalize_identifiers
-from discreet.trials.names import check_site
-from discreet.trials.randomisation import commitment, make_draw, new_key
-from discreet.trials.record import dealt_in
+from discreet.trials.names import is_site_name
+from discreet.trials.randomisation import commit_to, draw_key, prepare_draw
+from discreet.trials.record import assignment_round
 from discreet.trials.release import end_if_over
 from discreet.trials.settings import (
     REFUSE_RETURNING,
@@ -68,7 +68,7 @@ def _assign(
         return None
     if returning and tx.state.run.middle is not None:
         _check_middle_levels(tx, arrivals)
-    can_enrol = new and not (tx.state.stopped or tx.state.conduct.paused)
+    can_enrol = new and not (tx.state.stopped or tx.state.management.paused)
     first = tx.tables.row.participants + 1
     count = _enrol(tx, len(new), site) if can_enrol else 0
     entered = dict(zip(new, range(first, first + count), strict=False))
@@ -85,9 +85,9 @@ def _assign(
 
 def needs_round(tx: TrialTransaction) -> bool:
     """Return whether participants may come, and no round is open for them."""
-    state, conduct = tx.state, tx.state.conduct
-    is_full = tx.tables.row.participants >= conduct.maximum
-    return not (state.stopped or conduct.paused or is_full) and state.run.closed
+    state, management = tx.state, tx.state.management
+    is_full = tx.tables.row.participants >= management.maximum
+    return not (state.stopped or management.paused or is_full) and state.run.closed
 
 
 def open_round(tx: TrialTransaction) -> None:
@@ -96,10 +96,10 @@ def open_round(tx: TrialTransaction) -> None:
     """
     if not needs_round(tx):
         return
-    opening, key = tx.state.run.open(), new_key()
+    opening, key = tx.state.run.open(), draw_key()
     tx.tables.insert_round_key(opening.round, key)
     body = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
-    tx.tables.append_event("opened", {**body, "commit": commitment(key)})
+    tx.tables.append_event("opened", {**body, "commit": commit_to(key)})
     tx.drew = True
 
 
@@ -173,16 +173,16 @@ def _check_middle_levels(tx: TrialTransaction, arrivals: Arrivals) -> None:
 
 def _check_site(tx: TrialTransaction, site: str | None) -> None:
     """Refuse participants from sites that do not enrol."""
-    conduct = tx.state.conduct
-    sites = conduct.sites_of(tx.protocol)
+    management = tx.state.management
+    sites = management.list_sites(tx.protocol)
     if sites is not None and site not in sites:
         got = "" if site is None else f"; got {quoted(site)}"
         raise InvalidInputError(
             f"say which site people come from: one of {', '.join(sites)}{got}. Nobody was assigned"
         )
-    if site is not None and not check_site(site):
+    if site is not None and not is_site_name(site):
         raise InvalidInputError("site must be the name of a site. Nobody was assigned")
-    if site in conduct.closed:
+    if site in management.closed_sites:
         raise InvalidInputError(f"{site} is closed: nobody is enrolled there. Nobody was assigned")
 
 
@@ -196,7 +196,7 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
     """
     tables, state, protocol = tx.tables, tx.state, tx.protocol
     first, releases_each = tables.row.participants + 1, state.run.learns_always
-    seats = _draw_arms(tx, first, min(first - 1 + count, state.conduct.maximum))
+    seats = _draw_arms(tx, first, min(first - 1 + count, state.management.maximum))
     if not seats:
         return 0
     deadline = None if protocol.deadline is None else tx.time + protocol.deadline
@@ -214,10 +214,10 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
     body: dict[str, Any] = {"first": first, "arms": [seat.arm for seat in seats]}
     if site is not None:
         body["site"] = site
-        state.conduct.enrol(site, len(seats))
-    if protocol.timed:
-        body["at"] = state.conduct.at = int(tx.time)
-        state.conduct.came(dealt_in(protocol, seats[-1].phase))
+        state.management.count_site(site, len(seats))
+    if protocol.has_times:
+        body["at"] = state.management.at = int(tx.time)
+        state.management.note_arrival(assignment_round(protocol, seats[-1].phase))
     tables.append_event("assigned", body)
     return len(seats)
 
@@ -227,10 +227,10 @@ def _draw_arms(tx: TrialTransaction, first: int, last: int) -> Sequence[Place]:
     keys in the strategy's own order.
     """
     run = tx.state.run
-    keys = list(tx.tables.round_keys().values()) if tx.protocol.keyed else []
-    if tx.protocol.keyed and not keys and not run.closed:
+    keys = list(tx.tables.round_keys().values()) if tx.protocol.has_round_keys else []
+    if tx.protocol.has_round_keys and not keys and not run.closed:
         raise DiscreetError("the key of the open round is gone: run `discreet trial verify`")
-    draw = make_draw(keys[-1]) if keys else None
+    draw = prepare_draw(keys[-1]) if keys else None
     seats = list[Place]()
     for number in range(first, last + 1):
         seat = run.take(in_order if draw is None else partial(draw, number))
@@ -245,7 +245,7 @@ def _make_result(tx: TrialTransaction, body: AskBody, numbers: dict[int, int]) -
     state, named = tx.state, body.named or ()
     rows = tx.tables.find_assignments(sorted(numbers.values()))
     assignments = tuple(
-        tx.shown_assignment(rows[number], named[place] if named else None)
+        tx.show_assignment(rows[number], named[place] if named else None)
         for place, number in sorted(numbers.items())
     )
     not_assigned = tuple(name for place, name in enumerate(named) if place not in numbers)
@@ -253,8 +253,8 @@ def _make_result(tx: TrialTransaction, body: AskBody, numbers: dict[int, int]) -
     if middle is not None:
         levels = (state.run.middle_of(row.phase) for row in rows.values())
         middle = next((level for level in levels if level is not None), middle)
-    waiting = tx.tally(is_shown=True).waiting
-    paused = state.conduct.paused
+    waiting = tx.count_pending(is_shown=True).waiting
+    paused = state.management.paused
     return AskResult(assignments, waiting, state.stopped, middle, paused, not_assigned)
 
 
@@ -266,11 +266,11 @@ def list_open(tx: TrialTransaction, site: str | None) -> list[OpenAssignment]:
     """Return the assignments without an outcome, of one site or of all. The audit trail
     notes that somebody looked.
     """
-    conduct = tx.state.conduct
+    management = tx.state.management
     if site is not None and tx.site not in (None, site):
         raise InvalidInputError(f"you call for {tx.site}: leave the site out. Nothing was changed")
     site = tx.site if site is None else site
-    known = {*(conduct.sites_of(tx.protocol) or ()), *conduct.sites}
+    known = {*(management.list_sites(tx.protocol) or ()), *management.sites}
     if site is not None and site not in known:
         names = ", ".join(sorted(known)) or "none yet"
         raise InvalidInputError(f"nobody came from a site {site!r}; sites: {names}")
@@ -291,7 +291,7 @@ def find_assignment(tx: TrialTransaction, number: int) -> OpenAssignment:
 
 
 def _describe(tx: TrialTransaction, row: AssignmentRow) -> OpenAssignment:
-    shown = tx.shown_assignment(row)
+    shown = tx.show_assignment(row)
     return OpenAssignment(
         shown.id, shown.arm, row.site, max(tx.tables.now - row.at, 0.0), row.deadline
     )

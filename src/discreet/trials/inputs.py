@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidInputError
-from discreet.trials.names import LONGEST_NAME, plain_name, writable
+from discreet.trials.names import MAX_NAME_LENGTH, is_writable, normalize_name
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import live_noise
-from discreet.trials.responses import Response, largest_response, response_kind, to_units
+from discreet.trials.record import response_noise
+from discreet.trials.responses import Response, compute_largest_response, response_kind, to_units
 
 Value = TypeVar("Value")
 Checked = TypeVar("Checked")
@@ -31,9 +31,9 @@ def normalize_identifiers(people: Sequence[str]) -> list[bytes]:
         raise InvalidInputError("the list of people is empty")
     if not listed or not all(isinstance(person, str) and person.strip() for person in people):
         raise InvalidInputError("people must be a list of identifiers, each a text")
-    if any(len(person) > LONGEST_NAME for person in people):  # before they are normalised
+    if any(len(person) > MAX_NAME_LENGTH for person in people):  # before they are normalised
         raise InvalidInputError(
-            f"an identifier may have at most {LONGEST_NAME} characters. Nobody was assigned"
+            f"an identifier may have at most {MAX_NAME_LENGTH} characters. Nobody was assigned"
         )
     try:
         return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
@@ -81,20 +81,20 @@ def check_id(id: Any) -> str:
 
 def check_key(key: Any) -> str | None:
     """Return an idempotency key, if there is one."""
-    if key is None or (writable(key) and len(key) <= LONGEST_NAME):
+    if key is None or (is_writable(key) and len(key) <= MAX_NAME_LENGTH):
         return None if key is None else str(key)
     raise InvalidInputError(
-        f"key must be a text of your own, of at most {LONGEST_NAME} characters, a different "
+        f"key must be a text of your own, of at most {MAX_NAME_LENGTH} characters, a different "
         "one for each request"
     )
 
 
 def check_user(user: Any) -> str | None:
     """Return the name of the caller, as the audit trail notes it."""
-    name = plain_name("user", user)
-    if name is None or (writable(name) and len(name) <= LONGEST_NAME):
+    name = normalize_name("user", user)
+    if name is None or (is_writable(name) and len(name) <= MAX_NAME_LENGTH):
         return None if name is None else str(name)
-    raise InvalidInputError(f"user must be a name of at most {LONGEST_NAME} characters, or None")
+    raise InvalidInputError(f"user must be a name of at most {MAX_NAME_LENGTH} characters, or None")
 
 
 def check_outcomes(outcomes: Any) -> None:
@@ -161,7 +161,7 @@ def response_units(response: Response, protocol: Protocol) -> int:
     """Return a response in whole units; refuse one that no mechanism of ours gives."""
     check_response(response, protocol)
     strategy = protocol.strategy
-    if abs(response.value) > largest_response(live_noise(strategy), protocol.grid):
+    if abs(response.value) > compute_largest_response(response_noise(strategy), protocol.grid):
         raise InvalidInputError(
             "the response is larger than its noise can make it, so it was not made by respond"
         )

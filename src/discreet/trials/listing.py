@@ -11,26 +11,26 @@ from discreet.trials.record import Head
 from discreet.validation import quoted
 
 if TYPE_CHECKING:
-    from discreet.trials.store.database import Store
+    from discreet.trials.store.database import Database
 
-FEW = 5
+MAX_NAMES_SHOWN = 5
 """So many names are shown all; of more only those that are near to a wrong one."""
 GOES_ON, PAUSED, CONCLUSIVE, INCONCLUSIVE = "goes on", "paused", "conclusive", "inconclusive"
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedTrial:
     """One trial of several, as anyone may see it."""
 
     name: str
     strategy: str
     state: str
     """It goes on, is paused, or has ended, conclusive or not."""
-    people: int
+    participants: int
     max_participants: int
 
 
-def list_trials(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:
+def list_trials(url: str, token: str | None = None, ca: str | None = None) -> list[ListedTrial]:
     """Every trial at an address, by name; at a service, https://…, those for which the
     `token` is valid (see `Trial.open`).
     """
@@ -38,18 +38,18 @@ def list_trials(url: str, token: str | None = None, ca: str | None = None) -> li
         from discreet.client.service import fetch_list
 
         return fetch_list(url, token, ca)
-    from discreet.trials.store.database import Store
+    from discreet.trials.store.database import Database
 
-    home = Store(url, must_exist=True)
+    home = Database(url, must_exist=True)
     try:
-        return [_listed(*row) for row in home.rows()]
+        return [_summarize(*row) for row in home.list_rows()]
     finally:
         home.close()
 
 
-def timed_trials(home: "Store") -> list[str]:
+def list_trials_with_deadline(home: "Database") -> list[str]:
     """The trials that have not ended and in which something is due by the clock."""
-    said = [(json.loads(row[1]), _listed(*row)) for row in home.rows()]
+    said = [(json.loads(row[1]), _summarize(*row)) for row in home.list_rows()]
     return [
         one.name
         for protocol, one in said
@@ -57,7 +57,7 @@ def timed_trials(home: "Store") -> list[str]:
     ]
 
 
-def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
+def find_trial(home: "Database", name: str) -> tuple[int, str, ListedTrial] | None:
     """How far one trial is: the length of its record, its head, and what is listed of
     it; None if there is none of this name.
     """
@@ -65,31 +65,31 @@ def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
         row = tables.lock()
     if row is None:
         return None
-    listed = _listed(name, row.protocol, row.participants, row.state)
+    listed = _summarize(name, row.protocol, row.participants, row.state)
     return row.seq, str(Head(row.seq, row.head)), listed
 
 
-def _listed(name: str, protocol: str, people: int, state: str) -> Listed:
+def _summarize(name: str, protocol: str, people: int, state: str) -> ListedTrial:
     """From what is stored, without making a run of it."""
     said, now = json.loads(protocol), json.loads(state)
-    conduct = now["conduct"]
+    management = now["management"]
     if now["stopped"]:
         stands = CONCLUSIVE if now["conclusive"] else INCONCLUSIVE
     else:
-        stands = PAUSED if conduct["paused"] else GOES_ON
-    return Listed(name, said["strategy"]["name"], stands, people, conduct["maximum"])
+        stands = PAUSED if management["paused"] else GOES_ON
+    return ListedTrial(name, said["strategy"]["name"], stands, people, management["maximum"])
 
 
-def no_trial(name: str, place: str, names: Sequence[str]) -> str:
+def unknown_trial_words(name: str, place: str, names: Sequence[str]) -> str:
     """What to say where there is no trial of a name."""
-    return f"there is no trial {quoted(name)} in {place}; {near_names(name, names)}"
+    return f"there is no trial {quoted(name)} in {place}; {describe_names(name, names)}"
 
 
-def near_names(name: str, names: Sequence[str]) -> str:
+def describe_names(name: str, names: Sequence[str]) -> str:
     """Which names there are, or which are near to it."""
     if not names:
         return "there are no trials yet"
-    if len(names) <= FEW:
+    if len(names) <= MAX_NAMES_SHOWN:
         return f"trials there: {', '.join(names)}"
     near = difflib.get_close_matches(name, names, n=3)
     many = f"there are {len(names)}: discreet trial list shows them"

@@ -27,13 +27,13 @@ def respond(
     range: tuple[float, float] = (0.0, 1.0),
     direction: str = "max",
     out_of_range: str = REFUSE,
-    middle: float | None = None,
+    middle_level: float | None = None,
 ) -> Response:
     """Randomise one outcome before it leaves the person: ε-DP, or (ε, γ)-DP with
     Gaussian noise if gamma is given.
 
     An outcome in [0, 1] becomes a bit that is 1 with that probability, then the bit is
-    flipped with probability 1/(1 + e^ε). With the `middle` level that a trial of
+    flipped with probability 1/(1 + e^ε). With the `middle_level` that a trial of
     numbers announces, it becomes one of the levels 0, middle and 1 in place of a bit,
     then one of the others with probability 1/(2 + e^ε) each. Call it once for each
     outcome, and send only what it returns. With `out_of_range="clip"` an outcome outside the
@@ -42,10 +42,10 @@ def respond(
     scale = Scale(*ends_of(range), direction)
     reward = scale.reward(outcome, check_out_of_range(out_of_range))
     check_epsilon(epsilon)
-    if middle is not None:
+    if middle_level is not None:
         if gamma is not None:
             raise InvalidInputError("give a middle level or a gamma, not both")
-        return _respond_level(reward, float(epsilon), middle, scale)
+        return _respond_level(reward, float(epsilon), middle_level, scale)
     if gamma is None:
         bit = _answerer(float(epsilon))(bool(to_units(reward, 1)))
         return Response("rr", float(epsilon), None, int(bit), scale)
@@ -55,24 +55,24 @@ def respond(
     return Response("gauss", float(epsilon), float(gamma), value, scale)
 
 
-def _respond_level(reward: float, epsilon: float, middle: float, scale: Scale) -> Response:
-    units = (0, middle_units(middle), PLACES)
-    sent = _level_answerer(epsilon)(to_level(reward, middle))
-    return Response("levels", epsilon, None, units[int(sent)], scale, float(middle))
+def _respond_level(reward: float, epsilon: float, middle_level: float, scale: Scale) -> Response:
+    units = (0, middle_units(middle_level), PLACES)
+    sent = _level_answerer(epsilon)(to_level(reward, middle_level))
+    return Response("levels", epsilon, None, units[int(sent)], scale, float(middle_level))
 
 
-def ready(strategy: Strategy) -> None:
+def check_available(strategy: Strategy) -> None:
     """Refuse before anyone is asked if there could be no noise, or none that keeps the
     promise.
     """
     _opendp()
     sigma, (name, promised) = sum_noise(strategy), strategy.level
-    cost = gaussian_cost(sigma, grid_of(strategy), strategy.gamma) if sigma > 0 else 0.0
+    cost = compute_gaussian_cost(sigma, grid_of(strategy), strategy.gamma) if sigma > 0 else 0.0
     if sigma > 0 and cost > float(promised or 0):
         raise DiscreetError(f"this OpenDP finds Gaussian noise of scale {sigma!r} above its {name}")
 
 
-def noisy_sum(total: int, epsilon: float, grid: int) -> tuple[int, float]:
+def add_laplace(total: int, epsilon: float, grid: int) -> tuple[int, float]:
     """(total + discrete Laplace noise, the ε it costs): one person adds 0 to `grid`
     units to the sum.
     """
@@ -80,32 +80,32 @@ def noisy_sum(total: int, epsilon: float, grid: int) -> tuple[int, float]:
     return int(mechanism(total)), spent
 
 
-def noisy_totals(total: Totals, epsilon: float, grid: int) -> Totals:
+def add_laplace_noise(total: Totals, epsilon: float, grid: int) -> Totals:
     """A noisy sum; and where closeness is released beside it, both from one mechanism:
     one person moves the two by `grid` units together at most.
     """
     if total.near is None:
-        return Totals(noisy_sum(total.sum, epsilon, grid)[0])
+        return Totals(add_laplace(total.sum, epsilon, grid)[0])
     mechanism, _ = _laplace_pair(epsilon, grid)
     noisy, near = mechanism([total.sum, total.near])
     return Totals(int(noisy), int(near))
 
 
-def sum_epsilon(epsilon: float, grid: int, pairs: bool = False) -> float:
+def compute_sum_epsilon(epsilon: float, grid: int, pairs: bool = False) -> float:
     """The ε that one noisy sum, alone or with closeness, costs by its mechanism's own
     map.
     """
     return (_laplace_pair if pairs else _laplace)(epsilon, grid)[1]
 
 
-def gaussian_totals(total: Totals, sigma: float, grid: int) -> Totals:
+def add_gaussian_noise(total: Totals, sigma: float, grid: int) -> Totals:
     """A sum with discrete Gaussian noise, whose scale is `sigma` outcomes; one person
     adds 0 to `grid` units to it.
     """
     return Totals(int(_gaussian_sum(sigma, grid)(total.sum)))
 
 
-def gaussian_cost(sigma: float, grid: int, gamma: float | None) -> float:
+def compute_gaussian_cost(sigma: float, grid: int, gamma: float | None) -> float:
     """What such a sum costs by its mechanism's own map: the ρ, or with a gamma the ε
     that OpenDP makes of it.
     """
@@ -114,12 +114,12 @@ def gaussian_cost(sigma: float, grid: int, gamma: float | None) -> float:
     return _approximate(_gaussian_sum(sigma, grid), grid, gamma)
 
 
-def gaussian_noise_scale(epsilon: float, gamma: float) -> float:
+def find_noise_scale(epsilon: float, gamma: float) -> float:
     """The standard deviation, in rewards, of the noise in a Gaussian response."""
     return float(_gaussian_scale(epsilon, gamma) / 2**FINE)
 
 
-def response_epsilon(
+def compute_response_epsilon(
     epsilon: float, gamma: float | None = None, middle: float | None = None
 ) -> float:
     """The ε that one response costs by its mechanism's own map."""
@@ -133,7 +133,7 @@ def response_epsilon(
 # --- OpenDP ---------------------------------------------------------------------------
 
 
-def load() -> None:
+def load_opendp() -> None:
     """Load now what draws noise: whoever serves many does not let them all wait for it
     at the first release.
     """

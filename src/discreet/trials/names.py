@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 
 from discreet.errors import InvalidInputError
 
-LONGEST_NAME = 200
-MAX_CHARACTERS = 1200
+MAX_NAME_LENGTH = 200
+MAX_TEXT_LENGTH = 1200
 """Characters of a text that is normalised, somewhat more than of any that is kept: a
 run of combining marks takes quadratically long.
 """
@@ -24,7 +24,7 @@ LOOK_ALIKE = str.maketrans(
 """Cyrillic, Greek and Armenian letters, punctuation, and letters like digits that look
 alike.
 """
-UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+HIDDEN_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 """Unicode's categories of control, format, line- and paragraph-separating characters,
 and of halves of pairs.
 """
@@ -36,7 +36,7 @@ INVISIBLE = dict.fromkeys((*map(ord, FILLERS), *SELECTORS))
 """Characters without an appearance of their own, for `str.translate`: joiners, fillers,
 and selectors of variants.
 """
-DOTS = re.compile(r"=*\.{1,2}")
+DOT_NAMES = re.compile(r"=*\.{1,2}")
 """Names that a path cannot hold as they are: whoever reads it takes . and .. for steps,
 however they are written.
 """
@@ -44,15 +44,16 @@ however they are written.
 
 def check_names(name: Any, arms: Any) -> None:
     """Refuse names of a trial and its arms that cannot be kept."""
-    if not writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
+    if not is_writable(name) or len(name) > MAX_NAME_LENGTH or name.startswith("-"):
         raise InvalidInputError(
-            f"name must be a text of 1 to {LONGEST_NAME} ordinary characters that does not begin "
+            f"name must be a text of 1 to {MAX_NAME_LENGTH} ordinary characters that does not "
+            "begin "
             "with -"
         )
-    if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
+    if not isinstance(arms, tuple | list) or not all(is_writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
-    if max(map(len, arms), default=0) > LONGEST_NAME:
-        raise InvalidInputError(f"an arm's name may have at most {LONGEST_NAME} characters")
+    if max(map(len, arms), default=0) > MAX_NAME_LENGTH:
+        raise InvalidInputError(f"an arm's name may have at most {MAX_NAME_LENGTH} characters")
     if len(arms) < 2:
         raise InvalidInputError("a trial needs at least two arms")
     check_arms(arms)
@@ -93,7 +94,7 @@ def skeleton(name: str) -> str:
 
 def check_sites(sites: Any) -> tuple[str, ...]:
     """The names of sites; refuses what cannot be kept."""
-    named = isinstance(sites, tuple | list) and all(map(check_site, sites))
+    named = isinstance(sites, tuple | list) and all(map(is_site_name, sites))
     if not named or not sites or len(set(sites)) < len(sites):
         raise InvalidInputError(
             "sites must be a list of different names, such as ['Leeds', 'Lyon'], or None where "
@@ -103,42 +104,46 @@ def check_sites(sites: Any) -> tuple[str, ...]:
     return tuple(sites)
 
 
-def check_site(name: Any) -> bool:
+def is_site_name(name: Any) -> bool:
     """Whether this can be the name of a site."""
-    return writable(name) and len(name) <= LONGEST_NAME
+    return is_writable(name) and len(name) <= MAX_NAME_LENGTH
 
 
-def check_place(site: Any) -> str | None:
+def read_site(site: Any) -> str | None:
     """The site that people are said to come from, or None; refuses what is no text."""
     if site is None or isinstance(site, str):
-        return None if site is None else str(plain_name("the site", site))
+        return None if site is None else str(normalize_name("the site", site))
     raise InvalidInputError("site must be the name of a site. Nobody was assigned")
 
 
-def shown_plainly(text: str) -> bool:
+def is_shown_plainly(text: str) -> bool:
     """Whether a name has nothing in it that rewrites the line it is shown in: no
     control, line-separating or direction-changing characters, no halves of pairs.
     """
     if text.isascii():
         return text.isprintable()
-    return not any(unicodedata.category(one) in UNSHOWN and one not in JOINERS for one in text)
+    return not any(
+        unicodedata.category(one) in HIDDEN_CATEGORIES and one not in JOINERS for one in text
+    )
 
 
-def plain_names(what: str, names: Any) -> Any:
+def normalize_names(what: str, names: Any) -> Any:
     """The same of several."""
-    return [plain_name(what, one) for one in names] if isinstance(names, list | tuple) else names
+    return (
+        [normalize_name(what, one) for one in names] if isinstance(names, list | tuple) else names
+    )
 
 
-def plain_name(what: str, text: Any) -> Any:
+def normalize_name(what: str, text: Any) -> Any:
     """A new name as it is kept: in one of Unicode's ways to write it; refuses one that
     cannot be shown. (What is no text at all is refused where it is checked.)
     """
     if not isinstance(text, str):
         return text
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidInputError(f"{what} may have at most {MAX_CHARACTERS} characters")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InvalidInputError(f"{what} may have at most {MAX_TEXT_LENGTH} characters")
     name = unicodedata.normalize("NFC", text)
-    if not shown_plainly(name):
+    if not is_shown_plainly(name):
         raise InvalidInputError(
             f"{what} contains an invisible character that changes how lines are shown: use "
             "letters, digits and ordinary signs"
@@ -146,19 +151,21 @@ def plain_name(what: str, text: Any) -> Any:
     return name
 
 
-def writable(text: Any) -> bool:
+def is_writable(text: Any) -> bool:
     """Return whether this is a text that every database can hold, that can be seen, and
     that can be shown without rewriting the line it stands in.
     """
-    return isinstance(text, str) and bool(text.translate(INVISIBLE).strip()) and shown_plainly(text)
+    return (
+        isinstance(text, str) and bool(text.translate(INVISIBLE).strip()) and is_shown_plainly(text)
+    )
 
 
-def in_path(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as one part of the path of an address, whatever it has in it."""
-    return quote(f"={name}" if DOTS.fullmatch(name) else name, safe="")
+    return quote(f"={name}" if DOT_NAMES.fullmatch(name) else name, safe="")
 
 
-def from_path(part: str) -> str:
+def unquote_name(part: str) -> str:
     """The name that `in_path` wrote so; an error (of Unicode) if it is none."""
     name = unquote(part, errors="strict")
-    return name[1:] if name.startswith("=") and DOTS.fullmatch(name) else name
+    return name[1:] if name.startswith("=") and DOT_NAMES.fullmatch(name) else name

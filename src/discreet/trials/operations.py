@@ -12,22 +12,30 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.strategies.run import Run
-from discreet.trials.names import LONGEST_NAME, check_arms, check_distinct, check_site, writable
+from discreet.trials.names import (
+    MAX_NAME_LENGTH,
+    check_arms,
+    check_distinct,
+    is_site_name,
+    is_writable,
+)
 from discreet.trials.protocol import Protocol
 from discreet.trials.settings import (
     MAX_PARTICIPANTS,
 )
 from discreet.validation import is_word, quoted
 
-LONGEST_REASON = 1000
+MAX_REASON_LENGTH = 1000
 DROP, ADD, UNBLIND = "drop-arm", "add-arm", "unblind"
 RAISE, LOWER, SET_CLOCK, RESTORED = "raise-maximum", "lower-maximum", "set-clock", "restored"
 
-_ANY_SIZE = "the error rate holds at every size at once: a maximum only says when the last look is"
+_MAXIMUM_MEANING = (
+    "the error rate holds at every size at once: a maximum only says when the last look is"
+)
 
-MEANS = {
-    RAISE: _ANY_SIZE,
-    LOWER: _ANY_SIZE,
+MEANINGS = {
+    RAISE: _MAXIMUM_MEANING,
+    LOWER: _MAXIMUM_MEANING,
     "pause": (
         "nobody is assigned during the pause. The deadlines of people who are in keep running, so "
         "keep telling outcomes"
@@ -61,7 +69,7 @@ MEANS = {
     ),
 }
 """What a manager may do, and what it means for the guarantee."""
-NAMED = {
+LABELS = {
     "pause": "Pause",
     "resume": "Resume",
     "stop": "Stop for good",
@@ -78,11 +86,11 @@ NAMED = {
 """What managers do, as pages say it, in the order in which it is offered; commands,
 records and programs have words of their own for it.
 """
-FOR_GOOD = ("stop", DROP, ADD)
+IRREVERSIBLE = ("stop", DROP, ADD)
 """What cannot be taken back. (A maximum that was lowered can be raised again, unless
 the trial has ended by it.)
 """
-RECORDED = MEANS | {
+RECORDED_MEANINGS = MEANINGS | {
     UNBLIND: (
         "staff know the arm of this person (its number is given). What the error rate means for "
         "everybody else is as before"
@@ -101,7 +109,7 @@ RESTORED_WORDS = (
     "backup (see what managers did): they may have spent twice as much"
 )
 """What a restore has left of the promise of privacy."""
-REFUSED = {
+REFUSED_ACTIONS = {
     "epsilon": (
         "ε cannot be changed: a larger one would break the promise made to the people who are "
         "in, and a smaller one for those still to come would be another trial"
@@ -120,19 +128,19 @@ REFUSED = {
     "randomisation": "how arms are assigned cannot be changed: the error rate rests on it",
 }
 """What a manager may not do, and why."""
-NOT_NOW = {
+NO_MANAGEMENT_ACTIONS = {
     RESTORED: "only a restore records this: discreet trial restore",
     UNBLIND: "say whose arm must be known: discreet trial unblind NAME ID --reason …",
 }
 """What stands in records, and is no action of a manager's."""
-CLOCK_TELLS = "set-clock takes a reason and nothing else: the time comes from the clock"
+SET_CLOCK_TAKES_REASON = "set-clock takes a reason and nothing else: the time comes from the clock"
 
 
-LATEST = 10**12
+MAX_TIME = 10**12
 """Seconds of a clock: no year of five digits."""
 
 
-class Act(NamedTuple):
+class ManagementAction(NamedTuple):
     """What a manager did."""
 
     action: str
@@ -142,97 +150,99 @@ class Act(NamedTuple):
 
 
 @dataclass
-class Conduct:
+class Management:
     """What sites and managers have done so far."""
 
     maximum: int
     arms: list[str]
     """Their names; those that were added come last."""
-    dropped: list[str] = field(default_factory=list)
+    dropped_arms: list[str] = field(default_factory=list)
     paused: bool = False
     ended: bool = False
     """Stopped by hand."""
     sites: dict[str, int] = field(default_factory=dict)
     """People of each site, in the order in which sites came."""
-    closed: list[str] = field(default_factory=list)
+    closed_sites: list[str] = field(default_factory=list)
     """Sites that are closed."""
-    joined: list[str] = field(default_factory=list)
+    opened_sites: list[str] = field(default_factory=list)
     """Sites that were opened beside those of the protocol."""
-    acts: list[Act] = field(default_factory=list)
+    actions: list[ManagementAction] = field(default_factory=list)
     at: int = 0
     """The last time that the record tells, in seconds, where it tells any."""
-    last: list[list[int]] = field(default_factory=list)
+    last_arrivals: list[list[int]] = field(default_factory=list)
     """[round, time] of the last person of each round that is not released, where the
     record tells times.
     """
 
     @property
-    def added(self) -> int:
+    def added_arms(self) -> int:
         """Arms that were added."""
-        return sum(act.action == ADD for act in self.acts)
+        return sum(act.action == ADD for act in self.actions)
 
     @property
-    def reshaped(self) -> int:
+    def arm_changes(self) -> int:
         """How often an arm was dropped or added: each time costs one δ."""
-        return sum(act.action in (DROP, ADD) for act in self.acts)
+        return sum(act.action in (DROP, ADD) for act in self.actions)
 
     def dump(self) -> dict[str, Any]:
         """Return it in plain types."""
-        return {**asdict(self), "acts": [list(act) for act in self.acts]}
+        return {**asdict(self), "actions": [list(act) for act in self.actions]}
 
     @staticmethod
-    def load(state: dict[str, Any]) -> "Conduct":
+    def load(state: dict[str, Any]) -> "Management":
         """What `dump` wrote."""
-        return Conduct(**{**state, "acts": [Act(*act) for act in state["acts"]]})
+        return Management(
+            **{**state, "actions": [ManagementAction(*act) for act in state["actions"]]}
+        )
 
-    def sites_of(self, protocol: Protocol) -> list[str] | None:
+    def list_sites(self, protocol: Protocol) -> list[str] | None:
         """The sites that people may come from, those that are closed among them; None:
         anywhere.
         """
-        return None if protocol.sites is None else [*protocol.sites, *self.joined]
+        return None if protocol.sites is None else [*protocol.sites, *self.opened_sites]
 
-    def enrol(self, site: str, people: int) -> None:
+    def count_site(self, site: str, people: int) -> None:
         """Count people of a site."""
         self.sites[site] = self.sites.get(site, 0) + people
 
-    def came(self, round: int) -> None:
+    def note_arrival(self, round: int) -> None:
         """Somebody of a round has come at the last time told."""
-        if self.last and self.last[-1][0] == round:
-            self.last[-1][1] = self.at
+        if self.last_arrivals and self.last_arrivals[-1][0] == round:
+            self.last_arrivals[-1][1] = self.at
         else:
-            self.last.append([round, self.at])
+            self.last_arrivals.append([round, self.at])
 
-    def over(self, round: int, deadline: float, now: int) -> bool:
+    def is_past_deadline(self, round: int, deadline: float, now: int) -> bool:
         """Whether the deadline has passed for all people of a round."""
-        return now >= self.ready(round, deadline)
+        return now >= self.compute_release_time(round, deadline)
 
-    def ready(self, round: int, deadline: float) -> int:
+    def compute_release_time(self, round: int, deadline: float) -> int:
         """From when on it has, in whole seconds."""
-        came = [at for number, at in self.last if number <= round]
+        came = [at for number, at in self.last_arrivals if number <= round]
         return math.floor(max(came, default=-deadline) + deadline) + 1
 
-    def released(self, round: int, now: int) -> None:
+    def note_release(self, round: int, now: int) -> None:
         """A round was released at this time."""
         self.at = now
-        self.last = [entry for entry in self.last if entry[0] > round]
+        self.last_arrivals = [entry for entry in self.last_arrivals if entry[0] > round]
 
-    def apply(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
+    def apply(self, act: ManagementAction, run: Run, people: int, protocol: Protocol) -> None:
         """Do what a manager wants, or refuse it with the reason and change
         nothing.
         """
         word = act.action if isinstance(act.action, str) else ""
-        if word in REFUSED:
-            raise InvalidInputError(REFUSED[word])
-        if word not in RECORDED:
+        if word in REFUSED_ACTIONS:
+            raise InvalidInputError(REFUSED_ACTIONS[word])
+        if word not in RECORDED_MEANINGS:
             raise InvalidInputError(
-                f"a manager may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
+                f"a manager may do one of {', '.join(MEANINGS)}; got {quoted(act.action)}"
             )
         check_reason(act.reason)
         handlers: dict[str, Callable[[], None]] = {
             RAISE: lambda: self._maximum(act, run, people, protocol),
             LOWER: lambda: self._maximum(act, run, people, protocol),
             SET_CLOCK: lambda: self._set_clock(act.about),
-            RESTORED: lambda: _nothing(act.about, RESTORED),
+            RESTORED: lambda: _refuse_argument(act.about, RESTORED),
             "pause": lambda: self._pause(True, act.about),
             "resume": lambda: self._pause(False, act.about),
             "stop": lambda: self._stop(act.about),
@@ -243,9 +253,9 @@ class Conduct:
             UNBLIND: lambda: _unblind(act.about, people, protocol),
         }
         handlers[act.action]()
-        self.acts.append(act)
+        self.actions.append(act)
 
-    def _maximum(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
+    def _maximum(self, act: ManagementAction, run: Run, people: int, protocol: Protocol) -> None:
         about: Any = act.about
         if type(about) is not int or not people <= about <= MAX_PARTICIPANTS or about < 1:
             raise InvalidInputError(
@@ -263,38 +273,38 @@ class Conduct:
         self.maximum = about
 
     def _pause(self, wanted: bool, about: Any) -> None:
-        _nothing(about, "pause" if wanted else "resume")
+        _refuse_argument(about, "pause" if wanted else "resume")
         if self.paused == wanted:
             raise InvalidInputError(f"the trial is {'paused already' if wanted else 'not paused'}")
         self.paused = wanted
 
     def _set_clock(self, about: Any) -> None:
-        if type(about) is not int or not 0 <= about < LATEST:
-            raise InvalidInputError(CLOCK_TELLS)
+        if type(about) is not int or not 0 <= about < MAX_TIME:
+            raise InvalidInputError(SET_CLOCK_TAKES_REASON)
         self.at = min(self.at, about)
-        self.last = [[round, min(at, about)] for round, at in self.last]
+        self.last_arrivals = [[round, min(at, about)] for round, at in self.last_arrivals]
 
     def _stop(self, about: Any) -> None:
-        _nothing(about, "stop")
+        _refuse_argument(about, "stop")
         self.ended = True
 
     def _site(self, about: Any, wanted: bool, protocol: Protocol) -> None:
-        known = self.sites_of(protocol)
-        if not check_site(about) or (known is not None and about not in known and not wanted):
+        known = self.list_sites(protocol)
+        if not is_site_name(about) or (known is not None and about not in known and not wanted):
             names = ", ".join(self.sites if known is None else known) or "none yet"
             raise InvalidInputError(f"give the name of a site; got {quoted(about)}, sites: {names}")
         if wanted and known is not None and about not in known:
             check_distinct("sites", [*known, about])
-            self.joined.append(about)
-        elif (about in self.closed) != wanted:
+            self.opened_sites.append(about)
+        elif (about in self.closed_sites) != wanted:
             raise InvalidInputError(f"{about} is {'open' if wanted else 'closed'} already")
         elif wanted:
-            self.closed.remove(about)
+            self.closed_sites.remove(about)
         else:
-            self.closed.append(about)
+            self.closed_sites.append(about)
 
     def _drop(self, about: Any, run: Run) -> None:
-        left = [arm for arm in self.arms if arm not in self.dropped]
+        left = [arm for arm in self.arms if arm not in self.dropped_arms]
         if not is_word(about, left):
             raise InvalidInputError(
                 f"give the name of an arm to drop; got {quoted(about)}, arms: {', '.join(left)}"
@@ -302,12 +312,12 @@ class Conduct:
         if len(left) <= 2:
             raise InvalidInputError("two arms must be left: stop the trial instead")
         run.drop(self.arms.index(about))
-        self.dropped.append(about)
+        self.dropped_arms.append(about)
 
     def _add(self, about: Any, run: Run) -> None:
-        if not writable(about) or len(about) > LONGEST_NAME or about in self.arms:
+        if not is_writable(about) or len(about) > MAX_NAME_LENGTH or about in self.arms:
             raise InvalidInputError(
-                f"give the new arm a name of its own, of at most {LONGEST_NAME} characters; got "
+                f"give the new arm a name of its own, of at most {MAX_NAME_LENGTH} characters; got "
                 f"{quoted(about)}"
             )
         check_arms([*self.arms, about])
@@ -319,34 +329,34 @@ class Conduct:
         self.arms.append(about)
 
 
-def act_name(action: str) -> str:
+def action_label(action: str) -> str:
     """A manager's action, as a page calls it."""
-    return NAMED.get(action, action)
+    return LABELS.get(action, action)
 
 
-def act_phrase(action: str) -> str:
+def action_phrase(action: str) -> str:
     """The same within a sentence."""
-    name = act_name(action)
+    name = action_label(action)
     return f"{name[:1].lower()}{name[1:]}"
 
 
 def check_reason(reason: Any) -> str:
     """The reason for something that stands in the public record."""
-    if not writable(reason) or len(reason) > LONGEST_REASON:
+    if not is_writable(reason) or len(reason) > MAX_REASON_LENGTH:
         raise InvalidInputError(
-            f"give a reason, a text of at most {LONGEST_REASON} characters. It is published, so "
+            f"give a reason, a text of at most {MAX_REASON_LENGTH} characters. It is published, so "
             "it must not name a person or an outcome"
         )
     return str(reason)
 
 
 def _unblind(about: Any, people: int, protocol: Protocol) -> None:
-    if not protocol.blind:
+    if not protocol.is_blinded:
         raise InvalidInputError("nobody is blinded in this trial: ask shows the arms")
     if type(about) is not int or not 1 <= about <= people:
         raise InvalidInputError("say whose arm must be known, by the person's number")
 
 
-def _nothing(about: Any, action: str) -> None:
+def _refuse_argument(about: Any, action: str) -> None:
     if about is not None:
         raise InvalidInputError(f"{action} takes a reason and nothing else; got {quoted(about)}")

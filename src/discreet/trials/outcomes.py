@@ -35,7 +35,7 @@ def answer(tx: TrialTransaction, body: AnswerBody) -> TellResult:
     rows = tx.find(list(responses))
     for id, response in responses.items():
         if response is not None and rows[id].state == schema.OPEN:
-            _check_middle_level(tx, rows[id], response.middle)
+            _check_middle_level(tx, rows[id], response.middle_level)
     units = {
         id: None if response is None else response_units(response, tx.protocol)
         for id, response in responses.items()
@@ -101,7 +101,7 @@ def _worst_outcome(tx: TrialTransaction, row: AssignmentRow) -> int:
     if not strategy.trust_model.randomised:
         return 0
     epsilon, middle = float(strategy.epsilon or 0), tx.state.run.middle_of(row.phase)
-    return mechanisms.respond(0.0, epsilon, strategy.gamma, middle=middle).value
+    return mechanisms.respond(0.0, epsilon, strategy.gamma, middle_level=middle).value
 
 
 def _stored_row(tx: TrialTransaction, row: AssignmentRow) -> AssignmentRow:
@@ -142,7 +142,7 @@ def reissue(tx: TrialTransaction, id: str) -> Assignment:
     new = row._replace(token=secrets.token_hex(8))
     tx.tables.reissue(row, new.token)
     tx.audit("reissue", 1)
-    return tx.shown_assignment(new)
+    return tx.show_assignment(new)
 
 
 def expire(tx: TrialTransaction, is_noted: bool = True) -> Expired:

@@ -15,7 +15,7 @@ from discreet.strategies.estimators import FIXED, SIMPLE
 from discreet.strategies.run import Randomisation
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
-from discreet.trials.names import check_names, plain_name, plain_names, writable
+from discreet.trials.names import check_names, is_writable, normalize_name, normalize_names
 from discreet.trials.responses import payable_delta
 from discreet.trials.settings import (
     CODES,
@@ -53,7 +53,7 @@ class Protocol(TrialSettings):
                 "outcomes of a live trial lie in a range and are rewards in [0, 1]: leave sigma out"
             )
         check_names(self.name, self.arms)
-        if not writable(self.version):
+        if not is_writable(self.version):
             raise InvalidInputError("version must be the text of a version of discreet")
         object.__setattr__(self, "arms", tuple(self.arms))
         super().__post_init__()
@@ -107,12 +107,12 @@ class Protocol(TrialSettings):
         return self.range[1]
 
     @property
-    def dealt(self) -> Randomisation:
+    def live_randomisation(self) -> Randomisation:
         """How a run of this protocol deals people."""
         return Randomisation(self.randomisation, self.enrolment == CONTINUOUS)
 
     @property
-    def erases(self) -> bool:
+    def erases_outcomes(self) -> bool:
         """Whether outcomes are erased that nobody may read afterwards: not those that
         are kept, and not answers, which are published.
         """
@@ -120,17 +120,17 @@ class Protocol(TrialSettings):
         return self.retain != FOREVER and not published
 
     @property
-    def blind(self) -> bool:
+    def is_blinded(self) -> bool:
         """Whether staff see codes in place of arms."""
         return self.blinding == CODES
 
     @property
-    def keyed(self) -> bool:
+    def has_round_keys(self) -> bool:
         """Whether people are dealt by keys of rounds."""
         return self.randomisation != FIXED
 
     @property
-    def timed(self) -> bool:
+    def has_times(self) -> bool:
         """Whether the record tells when people came and rounds were released."""
         return self.release == SCHEDULED
 
@@ -156,7 +156,7 @@ class Protocol(TrialSettings):
         return words
 
     @property
-    def outcome_words(self) -> str:
+    def outcome_description(self) -> str:
         """Which outcomes there are, and which are better."""
         better = "more" if self.direction == "max" else "less"
         if kind_of(self.strategy) != BITS or not self.strategy.part.bits:
@@ -164,7 +164,7 @@ class Protocol(TrialSettings):
         ends = f"{self.low:g} or {self.high:g}"
         return f"{ends}, {better} is better; those between are rounded at random to one of the two"
 
-    def shown_delta(self, smallest: float | None, added: int) -> float | None:
+    def compute_shown_delta(self, smallest: float | None, added: int) -> float | None:
         """The smallest δ of an inconclusive end: with what discrete noise costs, and
         once more for each arm that was added; none without a proof.
         """
@@ -200,7 +200,7 @@ class Protocol(TrialSettings):
         strategy = Strategy.from_dict(description["strategy"])
         return Protocol(**{**description, "strategy": strategy})
 
-    def differences(self, other: "Protocol") -> list[str]:
+    def find_differences(self, other: "Protocol") -> list[str]:
         """What is set otherwise in another protocol, in words; the version does not
         count.
         """
@@ -233,5 +233,5 @@ def new_protocol(name: str, arms: Sequence[str], strategy: Strategy, **settings:
     """Return the protocol of a trial to be started, with names as they are stored."""
     if unknown := set(settings) - set(SETTINGS):
         raise InvalidInputError(f"a trial has no setting {', '.join(sorted(unknown))}")
-    name = plain_name("the name of the trial", name)
-    return Protocol(name, plain_names("the name of an arm", arms), strategy, **settings)
+    name = normalize_name("the name of the trial", name)
+    return Protocol(name, normalize_names("the name of an arm", arms), strategy, **settings)

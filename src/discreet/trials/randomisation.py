@@ -18,22 +18,22 @@ from discreet.strategies.strategy import Strategy
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 signs that nobody takes for another (after Crockford)."""
-HALF = 15
+HALF_CODE_BITS = 15
 """Bits of half a code: 30 bits are six signs, one code for each possible number."""
 
-Keyed = Callable[[bytes], bytes]
+SecretHash = Callable[[bytes], bytes]
 """A hash with the trial's secret."""
 
 
-def make_code(keyed: Keyed, participant: int) -> str:
+def make_code(keyed: SecretHash, participant: int) -> str:
     """Return the code of a participant, given the number, from 1 on: a permutation with
     a key (Feistel's), so that no two are the same and none can be guessed.
     """
-    left, right = participant - 1 >> HALF, (participant - 1) % 2**HALF
+    left, right = participant - 1 >> HALF_CODE_BITS, (participant - 1) % 2**HALF_CODE_BITS
     for step in range(6):
         mixed = int.from_bytes(keyed(f"code {step} {right}".encode())[:4])
-        left, right = right, left ^ mixed % 2**HALF
-    bits = left << HALF | right
+        left, right = right, left ^ mixed % 2**HALF_CODE_BITS
+    bits = left << HALF_CODE_BITS | right
     return "".join(ALPHABET[bits >> shift & 31] for shift in range(5 * 5, -1, -5))
 
 
@@ -57,33 +57,33 @@ KEY_BYTES = 32
 """No other length: HMAC pads shorter keys and hashes longer ones, so that another key
 would deal the same, or a public hash.
 """
-VALUES = 2**128
+DRAW_RANGE = 2**128
 """Of the numbers that arms are drawn from, each as likely as any other."""
 
 
-def usual_randomisation(strategy: Strategy) -> str:
+def default_randomisation(strategy: Strategy) -> str:
     """How people of a strategy are dealt unless somebody wants it otherwise."""
     return strategy.part.randomisations[0] if isinstance(strategy, Strategy) else ""
 
 
-def new_key() -> bytes:
+def draw_key() -> bytes:
     """The key of a round, from the system's randomness."""
     return secrets.token_bytes(KEY_BYTES)
 
 
-def commitment(key: bytes) -> str:
+def commit_to(key: bytes) -> str:
     """What is public about a key from the start."""
     return hashlib.sha256(key).hexdigest()
 
 
-def draw(key: bytes, number: int, weights: Sequence[int]) -> int:
+def draw_arm(key: bytes, number: int, weights: Sequence[int]) -> int:
     """The arm of a person, each as likely as its weight says: a number below the sum of
     all weights, without bias, from the key and the person's number.
     """
-    return make_draw(key)(number, weights)
+    return prepare_draw(key)(number, weights)
 
 
-def make_draw(key: bytes) -> Callable[[int, Sequence[int]], int]:
+def prepare_draw(key: bytes) -> Callable[[int, Sequence[int]], int]:
     """`draw` for many people of one round: half of what a draw takes is to prepare the
     key.
     """
@@ -100,36 +100,36 @@ def make_draw(key: bytes) -> Callable[[int, Sequence[int]], int]:
             said = prepared.copy()
             said.update(f"{number}/{attempt}".encode())
             value = int.from_bytes(said.digest()[:16], "big")
-            if value < VALUES - VALUES % total:
+            if value < DRAW_RANGE - DRAW_RANGE % total:
                 return bisect_right(ends, value % total)
             attempt += 1
 
     return drawn
 
 
-class Unrevealed:
+class UnrevealedKeys:
     """Rounds whose key is not public yet: what was committed to, and who was dealt."""
 
     def __init__(self) -> None:
         self.commits: dict[int, str] = {}
         """Of the rounds whose key is not public."""
-        self.ever: set[str] = set()
+        self.all_commits: set[str] = set()
         """All that were ever committed to: a key that was revealed predicts."""
-        self.people: dict[int, list[tuple[int, list[int], int]]] = {}
+        self.draws: dict[int, list[tuple[int, list[int], int]]] = {}
         """(number, weights, arm) of the people of each of these rounds."""
 
     def open(self, round: int, commit: str) -> bool:
         """A round begins; false if its key was committed to before."""
-        if commit in self.ever:
+        if commit in self.all_commits:
             return False
-        self.ever.add(commit)
+        self.all_commits.add(commit)
         self.commits[round] = commit
-        self.people[round] = []
+        self.draws[round] = []
         return True
 
     def note(self, round: int, number: int, weights: list[int], arm: int) -> None:
         """A person was dealt this arm."""
-        dealt = self.people[round]
+        dealt = self.draws[round]
         if dealt and dealt[-1][1] is not weights and dealt[-1][1] == weights:
             weights = dealt[-1][1]
         dealt.append((number, weights, arm))
@@ -144,10 +144,10 @@ class Unrevealed:
         for round, text in said:
             key = bytes.fromhex(str(text))
             whole = key.hex() == text and len(key) == KEY_BYTES
-            if not whole or commitment(key) != self.commits.pop(int(round)):
+            if not whole or commit_to(key) != self.commits.pop(int(round)):
                 return f"the key of round {round} is not the one that was committed to"
-            drawn = make_draw(key)
-            for number, weights, arm in self.people.pop(int(round)):
+            drawn = prepare_draw(key)
+            for number, weights, arm in self.draws.pop(int(round)):
                 if drawn(number, weights) != arm:
                     return f"person {number} was not dealt by the key of round {round}"
         return None

@@ -19,11 +19,11 @@ from discreet.errors import InvalidInputError, NoConvergenceError, TamperedError
 from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.run import Place, Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials.names import check_site
-from discreet.trials.operations import Act, Conduct
+from discreet.trials.names import is_site_name
+from discreet.trials.operations import Management, ManagementAction
 from discreet.trials.protocol import Protocol, canonical
-from discreet.trials.randomisation import Unrevealed
-from discreet.trials.responses import largest_response, payable_delta
+from discreet.trials.randomisation import UnrevealedKeys
+from discreet.trials.responses import compute_largest_response, payable_delta
 
 _decoder = json.JSONDecoder()
 SALT = re.compile(r"[0-9a-f]{32}")
@@ -48,9 +48,9 @@ class Event(NamedTuple):
     hash: str
 
     @property
-    def says(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """The body in plain types."""
-        return parsed(self.body)
+        return parse_body(self.body)
 
 
 class Head(NamedTuple):
@@ -77,7 +77,7 @@ class Head(NamedTuple):
             raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
 
 
-def check_goes_on(name: str, known: Head, found: Head) -> None:
+def check_continues(name: str, known: Head, found: Head) -> None:
     """Refuse a record that is older than one that is known, or another one of the same
     length.
     """
@@ -88,15 +88,15 @@ def check_goes_on(name: str, known: Head, found: Head) -> None:
             "fresh noise, and spend their ε twice"
         )
     if known.seq == found.seq and known.hash != found.hash:
-        raise TamperedError(other_event(name, known.seq))
+        raise TamperedError(changed_event_words(name, known.seq))
 
 
-def other_event(name: str, seq: int) -> str:
+def changed_event_words(name: str, seq: int) -> str:
     """What to say of a record that does not go on from a known event."""
     return f"event {seq} of {name!r} is not the one that is known: the record was changed"
 
 
-def parsed(body: str) -> dict[str, Any]:
+def parse_body(body: str) -> dict[str, Any]:
     """What an event says, in plain types. (`json.loads` looks for spaces around, which
     no event has, and takes twice the time for lines as short as most.)
     """
@@ -106,7 +106,7 @@ def parsed(body: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def link(previous: str, seq: int, kind: str, body: str) -> str:
+def chain_hash(previous: str, seq: int, kind: str, body: str) -> str:
     """The hash of an event: of all before it, its place, and what it says."""
     return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
 
@@ -119,7 +119,7 @@ def new_salt() -> str:
 def next_event(previous: str, seq: int, kind: str, body: dict[str, Any]) -> Event:
     """Make the event that follows a hash, with a salt of its own."""
     text = canonical({**body, "salt": new_salt()})
-    return Event(seq, kind, text, link(previous, seq, kind, text))
+    return Event(seq, kind, text, chain_hash(previous, seq, kind, text))
 
 
 def first_event(protocol_hash: str) -> Event:
@@ -131,8 +131,8 @@ def is_first_event(event: Event, protocol_hash: str) -> bool:
     """Return whether a record of this protocol can begin with an event."""
     if (event.seq, event.kind) != (1, "created"):
         return False
-    linked = event.hash == link(protocol_hash, 1, "created", event.body)
-    return linked and event.says.get("protocol") == protocol_hash
+    linked = event.hash == chain_hash(protocol_hash, 1, "created", event.body)
+    return linked and event.content.get("protocol") == protocol_hash
 
 
 BROKEN = (
@@ -150,30 +150,30 @@ BROKEN = (
 # --- the state ------------------------------------------------------------------------
 
 
-def live_noise(strategy: Strategy) -> float | None:
+def response_noise(strategy: Strategy) -> float | None:
     """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map
     knows it.
     """
     if strategy.gamma is None or not strategy.part.gamma:
         return None
-    from discreet.trials.mechanisms import gaussian_noise_scale
+    from discreet.trials.mechanisms import find_noise_scale
 
-    return gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
+    return find_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
 
 
-def live_run(strategy: Strategy, arms: int, people: int, randomisation: Randomisation) -> Run:
+def new_live_run(strategy: Strategy, arms: int, people: int, randomisation: Randomisation) -> Run:
     """A live run of at most so many people; its thresholds pay for discrete noise."""
-    delta, noise = payable_delta(strategy), live_noise(strategy)
+    delta, noise = payable_delta(strategy), response_noise(strategy)
     return new_run(strategy, arms, people, delta, noise, randomisation)
 
 
 @dataclass
-class Public:
+class PublicState:
     """What is public and changes: the run, and what is known beside it."""
 
     protocol: Protocol
     run: Run
-    conduct: Conduct
+    management: Management
     releases: int = 0
     stopped: bool = False
     conclusive: bool = False
@@ -189,17 +189,17 @@ class Public:
             "stopped": self.stopped,
             "conclusive": self.conclusive,
             "cursor": self.cursor,
-            "course": self.run.dump(),
-            "conduct": self.conduct.dump(),
+            "run": self.run.dump(),
+            "management": self.management.dump(),
         }
         return json.dumps(state)
 
     def load(self, text: str) -> None:
         """Load the state that `dump` wrote."""
         state = json.loads(text)
-        self.conduct = Conduct.load(state["conduct"])
-        self.run.cap = self.conduct.maximum
-        self.run.load(state["course"])
+        self.management = Management.load(state["management"])
+        self.run.cap = self.management.maximum
+        self.run.load(state["run"])
         self.releases, self.cursor = _whole(state["releases"]), _whole(state["cursor"])
         self.stopped, self.conclusive = _flag(state["stopped"]), _flag(state["conclusive"])
 
@@ -223,10 +223,15 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def fresh(protocol: Protocol) -> Public:
+def new_state(protocol: Protocol) -> PublicState:
     """A trial that has not begun."""
-    run = live_run(protocol.strategy, len(protocol.arms), protocol.max_participants, protocol.dealt)
-    return Public(protocol, run, Conduct(protocol.max_participants, list(protocol.arms)))
+    run = new_live_run(
+        protocol.strategy,
+        len(protocol.arms),
+        protocol.max_participants,
+        protocol.live_randomisation,
+    )
+    return PublicState(protocol, run, Management(protocol.max_participants, list(protocol.arms)))
 
 
 # --- a release ------------------------------------------------------------------------
@@ -246,7 +251,7 @@ class Release(NamedTuple):
     """How close its outcomes are to the announced centre, where that is released."""
 
 
-def release(
+def make_release(
     due: Sequence[Place],
     totals: Sequence[Totals | None],
     grid: int,
@@ -258,14 +263,14 @@ def release(
     """
     shown = [None if total is None else noisy(total) for total in totals]
     with np.errstate(all="ignore"):  # no warning, made an error, may follow a draw
-        decide(*in_rewards([total for total in shown if total is not None], 1 / grid))
+        decide(*to_rewards([total for total in shown if total is not None], 1 / grid))
     return [
         Release(*batch, None) if total is None else Release(*batch, *total)
         for batch, total in zip(due, shown, strict=True)
     ]
 
 
-def in_rewards(totals: Sequence[Totals], unit: float) -> list[list[float]]:
+def to_rewards(totals: Sequence[Totals], unit: float) -> list[list[float]]:
     """What was released, on the scale of rewards: sums, and beside them closeness where
     it is released.
     """
@@ -274,7 +279,7 @@ def in_rewards(totals: Sequence[Totals], unit: float) -> list[list[float]]:
     return [sums, near] if near else [sums]
 
 
-EVERY_ROUND = 2**62
+ALL_ROUNDS = 2**62
 """All keys are revealed, whatever the round."""
 
 
@@ -282,20 +287,20 @@ Seat = tuple[int, int]
 """Where a person is: the arm, and its phase, or where answers are taken in turn the
 person's number. There are as many as people, so that they are plain.
 """
-RELEASE = {"arm", "phase", "count", "sum"}
+RELEASE_FIELDS = {"arm", "phase", "count", "sum"}
 """What a release says about each batch, beside the ε or ρ that it costs."""
-ROUNDED = 1e-4
+MAX_GAUSSIAN_ROUNDING = 1e-4
 """By so much less than promised a release with Gaussian noise may cost."""
 COMMITMENT = re.compile(r"[0-9a-f]{64}")
 """What an event says of the key of a round that is opened: its SHA-256."""
-NEAR = {"near"}
+NEAR_FIELDS = {"near"}
 """And where closeness is released beside sums."""
 
 
-def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
+def event_fields(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
     """What an event of a kind says, and what it may say beside."""
-    at = {"at"} if protocol.timed else set()
-    keys = {"keys"} if protocol.keyed else set()
+    at = {"at"} if protocol.has_times else set()
+    keys = {"keys"} if protocol.has_round_keys else set()
     return {
         "created": ({"protocol"}, set()),
         "opened": ({"round", "odds", "participants", "commit"}, set()),
@@ -307,18 +312,18 @@ def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
     }[kind]
 
 
-def dealt_in(protocol: Protocol, phase: int) -> int:
+def assignment_round(protocol: Protocol, phase: int) -> int:
     """The round that people of a phase were dealt in, where several may be under way;
     else 0.
     """
     return phase if protocol.randomisation == SIMPLE else 0
 
 
-def revealed_through(protocol: Protocol, due: Sequence[Place]) -> int:
+def last_revealed_round(protocol: Protocol, due: Sequence[Place]) -> int:
     """Up to which round keys are revealed with a release: rounds that are still dealt
     keep theirs.
     """
-    return dealt_in(protocol, due[0].phase) or EVERY_ROUND
+    return assignment_round(protocol, due[0].phase) or ALL_ROUNDS
 
 
 class Replay:
@@ -326,34 +331,38 @@ class Replay:
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
-        self.now = fresh(protocol)
+        self.state = new_state(protocol)
         self.events = 0
-        self.places: list[Seat] = []
+        self.seats: list[Seat] = []
         """Of each person, in the order of assignment."""
         self.released: set[Seat] = set()
         """(arm, phase) of all batches that were released."""
-        self.unrevealed = Unrevealed()
+        self.unrevealed = UnrevealedKeys()
         self.round = 0
         """The round that was opened last."""
         self._salts = set[str]()
-        self._steps = {kind: (step, *says(kind, protocol)) for kind, step in STEPS.items()}
+        self._steps = {kind: (step, *event_fields(kind, protocol)) for kind, step in STEPS.items()}
         self._level, _ = protocol.strategy.level
-        self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
-        self._in_turn = self.now.run.learns_always
+        self._keyed, self._timed, self._grid = (
+            protocol.has_round_keys,
+            protocol.has_times,
+            protocol.grid,
+        )
+        self._in_turn = self.state.run.learns_always
         """Whether answers are taken one by one, in the order of assignment."""
 
-    def follow(self, event: Event) -> str | None:
+    def apply(self, event: Event) -> str | None:
         """Go on by one event; what is wrong with it, if anything."""
-        kind, now = event.kind, self.now
+        kind, now = event.kind, self.state
         self.events += 1
         if kind not in self._steps or (kind == "created") != (self.events == 1):
             return "of a kind that does not exist, or not there"
         if now.stopped:
             return "the trial was over before"
-        if (now.run.stopped or now.conduct.ended) and kind != "stopped":
+        if (now.run.stopped or now.management.ended) and kind != "stopped":
             return "the strategy had stopped before"
         try:
-            body, (step, must, may) = parsed(event.body), self._steps[kind]
+            body, (step, must, may) = parse_body(event.body), self._steps[kind]
             salted = self._is_salted(body.pop("salt"))
             if not salted or (body.keys() != must and body.keys() - may != must):
                 return "it does not say what such an event says"
@@ -368,38 +377,41 @@ class Replay:
         self._salts.add(salt)
         return True
 
-    def unreleased(self) -> int:
+    def count_unreleased(self) -> int:
         """People whose outcome is in no release."""
-        if self.now.run.learns_always:
-            return len(self.places) - self.now.cursor
-        return sum(seat not in self.released for seat in self.places)
+        if self.state.run.learns_always:
+            return len(self.seats) - self.state.cursor
+        return sum(seat not in self.released for seat in self.seats)
 
-    def awaited(self) -> int:
+    def count_awaited(self) -> int:
         """Return for how many participants the next release waits. In a blinded trial
         it also waits for those of arms that were dropped or taken off its round.
         """
-        due = [] if self.now.stopped else self.now.run.due()
+        due = [] if self.state.stopped else self.state.run.due()
         count = sum(batch.size for batch in due)
-        if not (self.protocol.blind and due):
+        if not (self.protocol.is_blinded and due):
             return count
-        last, slots = dealt_in(self.protocol, due[0].phase), {(one.arm, one.phase) for one in due}
+        last, slots = (
+            assignment_round(self.protocol, due[0].phase),
+            {(one.arm, one.phase) for one in due},
+        )
         return count + sum(
-            seat not in slots and self._is_unrevealed(seat, last) for seat in self.places
+            seat not in slots and self._is_unrevealed(seat, last) for seat in self.seats
         )
 
-    def unrevealed_participants(self) -> int:
+    def count_unrevealed(self) -> int:
         """Return how many participants are pending if releases are scheduled: those in
         no release; in a blinded trial those of rounds that are not released.
         """
-        if not self.protocol.blind or self.now.stopped:
-            return self.unreleased()
-        return sum(self._is_unrevealed(seat, EVERY_ROUND) for seat in self.places)
+        if not self.protocol.is_blinded or self.state.stopped:
+            return self.count_unreleased()
+        return sum(self._is_unrevealed(seat, ALL_ROUNDS) for seat in self.seats)
 
     def _is_unrevealed(self, seat: Seat, last: int) -> bool:
         """Return whether a participant is in no release, and the key of the round, one
         up to the last, is secret.
         """
-        round = dealt_in(self.protocol, seat[1])
+        round = assignment_round(self.protocol, seat[1])
         secret = not round or (round <= last and round in self.unrevealed.commits)
         return secret and seat not in self.released
 
@@ -409,11 +421,16 @@ class Replay:
     # --- people -----------------------------------------------------------------------
 
     def _opened(self, body: dict[str, Any]) -> str | None:
-        conduct = self.now.conduct
-        full = len(self.places) >= conduct.maximum
-        if not self.protocol.keyed or not self.now.run.closed or conduct.paused or full:
+        management = self.state.management
+        full = len(self.seats) >= management.maximum
+        if (
+            not self.protocol.has_round_keys
+            or not self.state.run.closed
+            or management.paused
+            or full
+        ):
             return "no round was to be opened"
-        opening, commit = self.now.run.open(), body["commit"]
+        opening, commit = self.state.run.open(), body["commit"]
         said = {name: body[name] for name in ("round", "odds", "participants")}
         made = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
         if canonical(said) != canonical(made):
@@ -429,9 +446,9 @@ class Replay:
         arms: list[int] = body["arms"]
         if not _wholes([first, *arms]) or not arms:
             raise ValueError
-        if problem := self._came(body, len(arms)):
+        if problem := self._arrive(body, len(arms)):
             return problem
-        run = self.now.run
+        run = self.state.run
 
         def deal(weights: list[int]) -> int:
             """Deals what was dealt, and notes it until the key is revealed."""
@@ -444,77 +461,80 @@ class Replay:
             if place is None or place.arm != arm:
                 return "the strategy would not have assigned this arm"
             phase = number if self._in_turn else place.phase
-            self.places.append((arm, phase))
+            self.seats.append((arm, phase))
             if self._timed:
-                self.now.conduct.came(dealt_in(self.protocol, phase))
-        over = len(self.places) > self.now.conduct.maximum
+                self.state.management.note_arrival(assignment_round(self.protocol, phase))
+        over = len(self.seats) > self.state.management.maximum
         return "more people than the protocol allows" if over else None
 
-    def _came(self, body: dict[str, Any], people: int) -> str | None:
+    def _arrive(self, body: dict[str, Any], people: int) -> str | None:
         """Whether people may come now, and from there."""
-        conduct, site = self.now.conduct, body.get("site")
-        sites = conduct.sites_of(self.protocol)
-        if body["first"] != len(self.places) + 1:
+        management, site = self.state.management, body.get("site")
+        sites = management.list_sites(self.protocol)
+        if body["first"] != len(self.seats) + 1:
             return "people are numbered wrongly"
-        if self.now.run.closed or conduct.paused:
-            return "the trial was paused" if conduct.paused else "no round was opened for them"
-        if ("site" in body and not check_site(site)) or (sites is not None and site not in sites):
+        if self.state.run.closed or management.paused:
+            return "the trial was paused" if management.paused else "no round was opened for them"
+        if ("site" in body and not is_site_name(site)) or (sites is not None and site not in sites):
             return "from a site that the protocol does not know"
-        if site in conduct.closed:
+        if site in management.closed_sites:
             return "from a site that was closed"
         if site is not None:
-            conduct.enrol(site, people)
-        return self._time(body) if self._timed else None
+            management.count_site(site, people)
+        return self._advance_time(body) if self._timed else None
 
-    def _time(self, body: dict[str, Any]) -> str | None:
+    def _advance_time(self, body: dict[str, Any]) -> str | None:
         """Whether the record's time goes on, where it tells any."""
         at = body["at"]
-        if type(at) is not int or at < self.now.conduct.at:
+        if type(at) is not int or at < self.state.management.at:
             return "at a time before the last one"
-        self.now.conduct.at = at
+        self.state.management.at = at
         return None
 
     # --- releases ---------------------------------------------------------------------
 
     def _released(self, body: dict[str, Any]) -> str | None:
-        run, releases = self.now.run, body["releases"]
+        run, releases = self.state.run, body["releases"]
         due = run.due()
         whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
-        wanted = RELEASE | {self._level} | (NEAR if run.fine else set())
+        wanted = RELEASE_FIELDS | {self._level} | (NEAR_FIELDS if run.fine else set())
         if not whole or any(set(one) != wanted for one in releases):
             raise ValueError
         batches = [[one["arm"], one["phase"], one["count"]] for one in releases]
         if not due or [[*batch] for batch in due] != batches:
             return "no such release was due"
         shown = [one for one in releases if one["sum"] is not None]
-        problem = self._early(body, due) or self._misstated(body, due, shown)
-        if problem is None and self.protocol.keyed:
-            problem = self.unrevealed.reveal(body["keys"], revealed_through(self.protocol, due))
+        problem = self._check_time(body, due) or self._check_numbers(body, due, shown)
+        if problem is None and self.protocol.has_round_keys:
+            problem = self.unrevealed.reveal(body["keys"], last_revealed_round(self.protocol, due))
         if problem is not None:
             return problem
         self.released |= {(batch.arm, batch.phase) for batch in due}
-        self.now.releases += len(shown)
+        self.state.releases += len(shown)
         totals = [Totals(one["sum"], one.get("near")) for one in shown]
-        run.release(*in_rewards(totals, body["unit"]))
+        run.release(*to_rewards(totals, body["unit"]))
         return None
 
-    def _early(self, body: dict[str, Any], due: list[Place]) -> str | None:
+    def _check_time(self, body: dict[str, Any], due: list[Place]) -> str | None:
         """Whether a release by the clock came before its time."""
-        if not self.protocol.timed:
+        if not self.protocol.has_times:
             return None
-        if problem := self._time(body):
+        if problem := self._advance_time(body):
             return problem
-        round, deadline = dealt_in(self.protocol, due[0].phase), float(self.protocol.deadline or 0)
-        if not self.now.conduct.over(round, deadline, body["at"]):
+        round, deadline = (
+            assignment_round(self.protocol, due[0].phase),
+            float(self.protocol.deadline or 0),
+        )
+        if not self.state.management.is_past_deadline(round, deadline, body["at"]):
             return "a release before the deadline of its last person"
-        self.now.conduct.released(round, body["at"])
+        self.state.management.note_release(round, body["at"])
         return None
 
-    def _misstated(
+    def _check_numbers(
         self, body: dict[str, Any], due: list[Place], shown: list[dict[str, Any]]
     ) -> str | None:
         """What is wrong with the numbers, if anything."""
-        run, releases = self.now.run, body["releases"]
+        run, releases = self.state.run, body["releases"]
         empty = Totals(0, 0 if run.fine else None)
         silent = [total is None for total in run.combine([empty] * len(due))]
         margin = shown[0]["arm"] if any(silent) and shown else None
@@ -525,13 +545,13 @@ class Replay:
         numbers = [one[name] for one in shown for name in ("sum", "near") if name in one]
         grid = run.due_grid(self.protocol.grid)
         hidden = [one.get("near") for one in releases if one["sum"] is None]
-        if any(near is not None for near in hidden) or not self._in_units(
+        if any(near is not None for near in hidden) or not self._are_in_units(
             body["unit"], numbers, grid
         ):
             return "not in the units of the protocol"
         unnoised = [one[self._level] for one in releases if one["sum"] is None]
         if unnoised != [None] * len(unnoised) or not all(
-            self._payable(one[self._level]) for one in shown
+            self._is_payable(one[self._level]) for one in shown
         ):
             sign = "ε" if self._level == "epsilon" else "ρ"
             return f"not of the {sign} that the protocol promises"
@@ -542,45 +562,45 @@ class Replay:
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
-        run, unit, answers = self.now.run, body["unit"], body["answers"]
+        run, unit, answers = self.state.run, body["unit"], body["answers"]
         if not self._in_turn:
             return "this strategy takes no single answers"
         said = [one for answer in answers for one in answer]
         whole = _wholes(said) and _is_unit(unit, self._grid)
         largest = self._largest
         for number, units in answers:
-            arm, _ = self.places[number - 1]
-            if number != self.now.cursor + 1 or run.stopped:
+            arm, _ = self.seats[number - 1]
+            if number != self.state.cursor + 1 or run.stopped:
                 return "an answer that was taken before, or out of turn"
             if not whole or abs(units) > largest:
                 return "not in the units of the protocol"
-            self.now.cursor = number
+            self.state.cursor = number
             run.answer(arm, units * unit)
-        self.now.releases += len(answers)
+        self.state.releases += len(answers)
         return None
 
     # --- managers, and the end -------------------------------------------------------
 
     def _managed(self, body: dict[str, Any]) -> str | None:
-        act = Act(body["action"], body.get("about"), body["reason"])
+        act = ManagementAction(body["action"], body.get("about"), body["reason"])
         try:
-            self.now.conduct.apply(act, self.now.run, len(self.places), self.protocol)
+            self.state.management.apply(act, self.state.run, len(self.seats), self.protocol)
         except InvalidInputError as error:
             return f"what a manager may not do: {error}"
         return "it does not say what such an event says" if body.get("about", 0) is None else None
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
-        run = self.now.run
+        run = self.state.run
         keys = body.pop("keys", [])
-        if canonical(body) != canonical(self.now.end()):
+        if canonical(body) != canonical(self.state.end()):
             return "the strategy would have ended otherwise"
-        if problem := self.unrevealed.reveal(keys, EVERY_ROUND):
+        if problem := self.unrevealed.reveal(keys, ALL_ROUNDS):
             return problem
-        if run.stopped or self.now.conduct.ended:
+        if run.stopped or self.state.management.ended:
             return None
-        if not (run.finished or len(self.places) >= self.now.conduct.maximum):
+        if not (run.finished or len(self.seats) >= self.state.management.maximum):
             return "an end before the maximum"
-        awaited = self.unreleased() if run.learns_always else len(run.due())
+        awaited = self.count_unreleased() if run.learns_always else len(run.due())
         if awaited:
             return "an end before a release that was to come"
         return None
@@ -588,15 +608,15 @@ class Replay:
     @cached_property
     def _largest(self) -> float:
         """No answer lies beyond, in units."""
-        noise = live_noise(self.protocol.strategy)
-        return min(largest_response(noise, self._grid), 2**63 - 1)
+        noise = response_noise(self.protocol.strategy)
+        return min(compute_largest_response(noise, self._grid), 2**63 - 1)
 
-    def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
+    def _are_in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
         """Whether these are whole numbers of such units, of 64 bits as noise is."""
         whole = _wholes(values) and max(map(abs, values), default=0) < 2**63
         return whole and _is_unit(unit, grid)
 
-    def _payable(self, cost: float | None) -> bool:
+    def _is_payable(self, cost: float | None) -> bool:
         """Whether a release may state this ε, or ρ: the promised one, but for
         rounding.
         """
@@ -604,7 +624,7 @@ class Replay:
         _, promised = strategy.level
         if promised is None or cost is None:
             return promised is cost
-        rounded = 1e-6 if strategy.pure else ROUNDED
+        rounded = 1e-6 if strategy.pure else MAX_GAUSSIAN_ROUNDING
         return type(cost) is float and promised * (1 - rounded) <= cost <= promised
 
 

@@ -12,7 +12,13 @@ from discreet.strategies.run import Place, Run, Totals
 from discreet.strategies.units import sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import EVERY_ROUND, Release, dealt_in, release, revealed_through
+from discreet.trials.record import (
+    ALL_ROUNDS,
+    Release,
+    assignment_round,
+    last_revealed_round,
+    make_release,
+)
 from discreet.trials.responses import to_units
 from discreet.trials.store.schema import AssignmentRow
 from discreet.trials.transaction import TrialTransaction
@@ -38,12 +44,12 @@ def release_due(
 
 def _is_ready(tx: TrialTransaction, due: list[Place], is_scheduled: bool) -> bool:
     """Return whether all outcomes of a round are in and its scheduled time has come."""
-    if tx.tally().waiting:
+    if tx.count_pending().waiting:
         return False
-    if not tx.protocol.timed:
+    if not tx.protocol.has_times:
         return True
-    round, deadline = dealt_in(tx.protocol, due[0].phase), float(tx.protocol.deadline or 0)
-    return is_scheduled and tx.state.conduct.over(round, deadline, int(tx.time))
+    round, deadline = assignment_round(tx.protocol, due[0].phase), float(tx.protocol.deadline or 0)
+    return is_scheduled and tx.state.management.is_past_deadline(round, deadline, int(tx.time))
 
 
 def _release(tx: TrialTransaction, due: list[Place]) -> None:
@@ -59,19 +65,19 @@ def _release(tx: TrialTransaction, due: list[Place]) -> None:
         )
     totals, cost, has_near = (
         run.combine([total for total, _ in sums]),
-        cost_of(protocol, run),
+        compute_cost(protocol, run),
         run.fine,
     )
     tx.drew = True
-    releases = release(due, totals, grid, noise_for(protocol, grid), run.release)
+    releases = make_release(due, totals, grid, choose_noise(protocol, grid), run.release)
     tx.state.releases += sum(one.sum is not None for one in releases)
     level = protocol.strategy.level[0]
-    body = release_body(releases, cost, 1 / grid, has_near, level)
-    if protocol.keyed:
-        body["keys"] = tables.reveal_keys(revealed_through(protocol, due))
-    if protocol.timed:
+    body = make_release_body(releases, cost, 1 / grid, has_near, level)
+    if protocol.has_round_keys:
+        body["keys"] = tables.reveal_keys(last_revealed_round(protocol, due))
+    if protocol.has_times:
         body["at"] = int(tx.time)
-        tx.state.conduct.released(dealt_in(protocol, due[0].phase), int(tx.time))
+        tx.state.management.note_release(assignment_round(protocol, due[0].phase), int(tx.time))
     for batch in due:
         tables.delete_counts(batch.arm, batch.phase)
         _erase(tx, batch.arm, batch.phase)
@@ -90,32 +96,32 @@ def _sum_batch(tx: TrialTransaction, batch: Place, grid: int) -> tuple[Totals, i
     return run.totals(units), len(units)
 
 
-def noise_for(protocol: Protocol, grid: int) -> Callable[[Totals], Totals]:
+def choose_noise(protocol: Protocol, grid: int) -> Callable[[Totals], Totals]:
     """Return the function that adds the noise of the protocol to a total in units."""
     epsilon, sigma = float(protocol.strategy.epsilon or 0), sum_noise(protocol.strategy)
     if not protocol.strategy.trust_model.noised:
         return lambda total: total
     if sigma > 0:
-        return lambda total: mechanisms.gaussian_totals(total, sigma, grid)
-    return lambda total: mechanisms.noisy_totals(total, epsilon, grid)
+        return lambda total: mechanisms.add_gaussian_noise(total, sigma, grid)
+    return lambda total: mechanisms.add_laplace_noise(total, epsilon, grid)
 
 
-def cost_of(protocol: Protocol, run: Run) -> float | None:
+def compute_cost(protocol: Protocol, run: Run) -> float | None:
     """Return the ε, or ρ, that the next release states: that of its noise, or of the
     answers it is made of.
     """
     strategy = protocol.strategy
     epsilon, sigma = float(strategy.epsilon or 0), sum_noise(strategy)
     if sigma > 0:
-        return mechanisms.gaussian_cost(sigma, run.due_grid(protocol.grid), strategy.gamma)
+        return mechanisms.compute_gaussian_cost(sigma, run.due_grid(protocol.grid), strategy.gamma)
     if strategy.trust_model.noised:
-        return mechanisms.sum_epsilon(epsilon, run.due_grid(protocol.grid), run.fine)
+        return mechanisms.compute_sum_epsilon(epsilon, run.due_grid(protocol.grid), run.fine)
     if strategy.trust_model.randomised:
-        return mechanisms.response_epsilon(epsilon, strategy.gamma, run.middle)
+        return mechanisms.compute_response_epsilon(epsilon, strategy.gamma, run.middle)
     return None
 
 
-def release_body(
+def make_release_body(
     releases: Sequence[Release], cost: float | None, unit: float, has_near: bool, level: str
 ) -> dict[str, Any]:
     """Return what the record says about a release, with its cost under the name of the
@@ -145,7 +151,7 @@ def _erase(tx: TrialTransaction, arm: int, phase: int) -> None:
     """Overwrite the outcomes of a batch, unless they are kept for ever."""
     if tx.protocol.retain != "forever":
         tx.tables.erase_outcomes(arm, phase)
-        tx.erased = tx.protocol.erases
+        tx.erased = tx.protocol.erases_outcomes
 
 
 def erase_unreleasable(tx: TrialTransaction) -> None:
@@ -186,17 +192,17 @@ def end_if_over(tx: TrialTransaction) -> None:
     state, run = tx.state, tx.state.run
     if state.stopped:
         return
-    is_full = tx.tables.row.participants >= state.conduct.maximum
+    is_full = tx.tables.row.participants >= state.management.maximum
     if run.learns_always:
         is_exhausted = is_full and not any(batch.open for batch in tx.tables.counts().values())
     else:
         is_exhausted = not run.due() and (is_full or run.finished)
-    if not (run.stopped or state.conduct.ended or is_exhausted):
+    if not (run.stopped or state.management.ended or is_exhausted):
         return
     body = state.end()
-    if tx.protocol.keyed:
-        body["keys"] = tx.tables.reveal_keys(EVERY_ROUND)
+    if tx.protocol.has_round_keys:
+        body["keys"] = tx.tables.reveal_keys(ALL_ROUNDS)
     tx.tables.append_event("stopped", body)
     if tx.protocol.retain != "forever":  # nobody will ever release what is left
         tx.tables.erase_all_outcomes()
-        tx.erased = tx.protocol.erases
+        tx.erased = tx.protocol.erases_outcomes

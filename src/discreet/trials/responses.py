@@ -36,23 +36,23 @@ class Response:
     """The bit, or the level or noisy outcome in units of the grid."""
     scale: Scale
     """Which outcomes there are and which are better, as it was randomised."""
-    middle: float | None = None
+    middle_level: float | None = None
     """The middle one of three levels, in rewards."""
 
     def __post_init__(self) -> None:
         """Refuse what no mechanism of ours gives."""
-        values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle))}
+        values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle_level))}
         whole = isinstance(self.value, int) and not isinstance(self.value, bool)
         word = self.mechanism if isinstance(self.mechanism, str) else ""
         known = whole and self.value in values.get(word, ())
-        extra = {"rr": (), "levels": ("middle",), "gauss": ("gamma",)}.get(word)
-        given = tuple(name for name in ("middle", "gamma") if getattr(self, name) is not None)
+        extra = {"rr": (), "levels": ("middle_level",), "gauss": ("gamma",)}.get(word)
+        given = tuple(name for name in ("middle_level", "gamma") if getattr(self, name) is not None)
         if extra != given or not whole or not (known or word == "gauss"):
             raise InvalidInputError("not a randomised response: make one with discreet.respond")
 
     def __str__(self) -> str:
         """The response as one word, to be sent; `Response.parse` reads it."""
-        more = self.gamma if self.middle is None else self.middle
+        more = self.gamma if self.middle_level is None else self.middle_level
         levels = f"{self.epsilon!r}" if more is None else f"{self.epsilon!r}/{more!r}"
         span = f"@{self.scale.low!r}:{self.scale.high!r}:{self.scale.direction}"
         if self.scale == Scale():
@@ -91,8 +91,8 @@ def middle_units(middle: float | None) -> int:
     units = middle * PLACES if isinstance(middle, float | int) else math.nan
     if not PLACES / 64 <= units <= PLACES * 63 / 64 or units != round(units):
         raise InvalidInputError(
-            "middle must be the level that was announced with the assignment, on the scale from "
-            f"0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got "
+            "middle_level must be the level that was announced with the assignment, on the scale "
+            f"from 0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got "
             f"{quoted(middle)}"
         )
     return round(units)
@@ -115,7 +115,7 @@ def response_kind(strategy: Strategy) -> str:
     return "levels" if kind_of(strategy) == LEVELS else "rr"
 
 
-def chance(probability: float) -> bool:
+def flip_coin(probability: float) -> bool:
     """True with exactly this probability: a float is a whole number over a power of
     two.
     """
@@ -129,7 +129,7 @@ def to_units(reward: float, grid: int) -> int:
     """
     exact = reward * grid
     whole = math.floor(exact)
-    return whole if whole == exact else whole + chance(exact - whole)
+    return whole if whole == exact else whole + flip_coin(exact - whole)
 
 
 def payable_delta(strategy: Strategy) -> float:
@@ -147,7 +147,7 @@ def payable_delta(strategy: Strategy) -> float:
     return float(strategy.delta * (1.0 + math.exp(-eta)) / 2.0)
 
 
-def largest_response(noise: float | None, grid: int) -> float:
+def compute_largest_response(noise: float | None, grid: int) -> float:
     """No response lies beyond, in units: the best outcome, or 40 standard deviations of
     noise (chance below e^-800).
 

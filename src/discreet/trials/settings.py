@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 from discreet.errors import InvalidInputError
 from discreet.scale import OUT_OF_RANGE, REFUSE, Scale, ends_of
 from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
-from discreet.trials.names import check_sites, plain_name, plain_names, writable
+from discreet.trials.names import check_sites, is_writable, normalize_name, normalize_names
 from discreet.validation import check_whole, is_word, quoted
 
 MAX_PARTICIPANTS = 2**30
@@ -184,8 +184,8 @@ class TrialSettings:
                 )
         maximum = check_whole("max_participants", self.max_participants, 1, MAX_PARTICIPANTS)
         scale = Scale(*ends_of(self.range), self.direction)
-        sites = plain_names("the name of a site", self.sites)
-        question = plain_name("the question", self.question)
+        sites = normalize_names("the name of a site", self.sites)
+        question = normalize_name("the question", self.question)
         if question != "" and not is_question(question):
             raise InvalidInputError(
                 f"question must be a text of one line, of at most {MAX_QUESTION_LENGTH} characters"
@@ -205,7 +205,7 @@ class TrialSettings:
 
 def is_question(value: Any) -> bool:
     """Return whether this is one line of text that is not too long."""
-    return writable(value) and len(value) <= MAX_QUESTION_LENGTH and value == value.strip()
+    return is_writable(value) and len(value) <= MAX_QUESTION_LENGTH and value == value.strip()
 
 
 def _check_deadline(value: Any) -> float:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from discreet.scale import OUT_OF_RANGE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.tabular import Tabular
-from discreet.trials.operations import RECORDED, RESTORED, RESTORED_WORDS
+from discreet.trials.operations import RECORDED_MEANINGS, RESTORED, RESTORED_WORDS
 from discreet.trials.randomisation import GUARANTEE
-from discreet.trials.record import Head, Public, dealt_in
+from discreet.trials.record import Head, PublicState, assignment_round
 from discreet.trials.settings import (
     ANONYMOUS,
     CONTINUOUS,
@@ -22,7 +22,7 @@ from discreet.trials.settings import (
     RETURNING,
 )
 
-ERASING = (
+ERASING_WORDS = (
     "outcomes that were erased may still be readable in the files of the database: somebody reads "
     "an old state of it, such as a dump or a backup that runs, or nobody who may tidy it up has "
     "called since. It is tried again with the next calls; discreet trial expire tries it now"
@@ -114,7 +114,7 @@ class ArmStatus:
     """What is public about an arm, in the experimenter's units."""
 
     name: str
-    pulls: int
+    assigned: int
     """People assigned to it."""
     count: int
     """Outcomes behind the mean."""
@@ -136,7 +136,7 @@ class LeadStatus:
 
     name: str
     over: tuple[str, ...]
-    people: int
+    participants: int
     """Of each of these arms."""
     better_by: float
     """On average, in the experimenter's units; below 0 if it did worse."""
@@ -147,18 +147,18 @@ class SiteStatus:
     """The flow of people at a site."""
 
     name: str
-    people: int
+    participants: int
     closed: bool
 
 
 @dataclass(frozen=True)
-class ActStatus:
+class ActionStatus:
     """What a manager did, why, and what it means for the guarantee."""
 
     action: str
     about: str | int | None
     reason: str
-    means: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ class Status(
     Tabular,
     rows="arms",
     called=("arm", "trial"),
-    shown="arm pulls count mean interval_low interval_high "
-    "trial people stopped conclusive recommendation correctness privacy",
-    numbers="mean interval_low interval_high smallest_delta epsilon gamma middle deadline",
+    shown="arm assigned count mean interval_low interval_high "
+    "trial participants stopped conclusive recommendation correctness privacy",
+    numbers="mean interval_low interval_high smallest_delta epsilon gamma middle_level deadline",
 ):
     """The trial as anyone may see it."""
 
@@ -182,7 +182,7 @@ class Status(
     """Of an inconclusive end: the smallest δ at which these releases would have been
     enough, if any.
     """
-    people: int
+    participants: int
     max_participants: int
     pending: int
     """People assigned whose outcome is not in."""
@@ -205,17 +205,17 @@ class Status(
     protocol_hash: str
     leads: tuple["LeadStatus", ...]
     """What was released in place of means."""
-    assignment: str
+    randomisation: str
     """How people are dealt to arms, and what the error rate then rests on."""
     out_of_range: str
     """What outcomes outside the range count as; empty if they are refused. Whether
     there were any is nowhere said.
     """
-    middle: float | None
+    middle_level: float | None
     """Where people send one of three levels: the middle one of those who are in now."""
     guarantee: str
     """What the answer means, in short."""
-    timing: str
+    release: str
     """When rounds are released, and what that tells; empty where every answer is
     released by itself.
     """
@@ -225,7 +225,7 @@ class Status(
     """Whether people are enrolled while rounds wait for outcomes, if they are."""
     paused: bool
     sites: tuple[SiteStatus, ...]
-    acts: tuple[ActStatus, ...]
+    actions: tuple[ActionStatus, ...]
     """What managers did."""
     next_release: int | None
     """When the round that is full is released by the clock, in seconds since 1970."""
@@ -233,7 +233,7 @@ class Status(
     """People whose deadline has passed, told or not: how many were missing is an
     outcome, and nowhere said.
     """
-    coming_again: str
+    returning: str
     """What it means if somebody comes a second time; empty where nobody needs to say
     who comes.
     """
@@ -279,7 +279,7 @@ class AuditEntry(NamedTuple):
     """Number of participants that it was about."""
 
 
-class Figures(NamedTuple):
+class ReleasedFigures(NamedTuple):
     """The part of a status that takes long: computed when somebody asks, and kept as
     long as the head is.
     """
@@ -288,31 +288,33 @@ class Figures(NamedTuple):
     smallest_delta: float | None
 
 
-class Tally(NamedTuple):
+class PendingCounts(NamedTuple):
     """How many outcomes are not in: the part of a status that is not in the record."""
 
     pending: int
     waiting: int
 
 
-class Aside(NamedTuple):
+class PrivateNotes(NamedTuple):
     """What else of a status is not in the record."""
 
     past_deadline: int | None
     erasing: str
 
 
-def make_figures(now: Public) -> Figures:
+def summarize_releases(now: PublicState) -> ReleasedFigures:
     """What is public about each arm, and the smallest δ of an inconclusive end."""
-    table = zip(now.conduct.arms, now.run.table(), strict=True)
-    arms = tuple(_arm(name, arm, now.protocol.scale) for name, arm in table)
+    table = zip(now.management.arms, now.run.table(), strict=True)
+    arms = tuple(_make_arm_status(name, arm, now.protocol.scale) for name, arm in table)
     if not now.stopped or now.conclusive:
-        return Figures(arms, None)
+        return ReleasedFigures(arms, None)
     smallest = now.run.smallest_delta()
-    return Figures(arms, now.protocol.shown_delta(smallest, now.conduct.added))
+    return ReleasedFigures(
+        arms, now.protocol.compute_shown_delta(smallest, now.management.added_arms)
+    )
 
 
-def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
+def _make_arm_status(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
     mean = None if arm.mean is None else scale.shown(arm.mean)
     if arm.interval is None:
         return ArmStatus(name, arm.pulls, arm.count, mean, None)
@@ -320,59 +322,62 @@ def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
     return ArmStatus(name, arm.pulls, arm.count, mean, (low, high))
 
 
-def _lead(lead: Lead, now: Public) -> LeadStatus:
-    names, scale = now.conduct.arms, now.protocol.scale
+def _make_lead_status(lead: Lead, now: PublicState) -> LeadStatus:
+    names, scale = now.management.arms, now.protocol.scale
     over = tuple(names[arm] for arm in lead.over)
     return LeadStatus(names[lead.arm], over, lead.people, lead.value * (scale.high - scale.low))
 
 
-def _sites(now: Public) -> tuple[SiteStatus, ...]:
+def _make_site_statuses(now: PublicState) -> tuple[SiteStatus, ...]:
     """The sites of the protocol, then those that people came from."""
-    conduct = now.conduct
-    known = conduct.sites_of(now.protocol) or []
-    names = dict.fromkeys([*known, *conduct.sites, *conduct.closed])
+    management = now.management
+    known = management.list_sites(now.protocol) or []
+    names = dict.fromkeys([*known, *management.sites, *management.closed_sites])
     return tuple(
-        SiteStatus(name, conduct.sites.get(name, 0), name in conduct.closed) for name in names
+        SiteStatus(name, management.sites.get(name, 0), name in management.closed_sites)
+        for name in names
     )
 
 
-def _next_release(now: Public) -> int | None:
+def _find_next_release(now: PublicState) -> int | None:
     """Known where the clock releases and a round is full."""
     deadline, due = now.protocol.deadline, now.run.due()
-    if not now.protocol.timed or deadline is None or not due or now.stopped:
+    if not now.protocol.has_times or deadline is None or not due or now.stopped:
         return None
-    return now.conduct.ready(dealt_in(now.protocol, due[0].phase), deadline)
+    return now.management.compute_release_time(
+        assignment_round(now.protocol, due[0].phase), deadline
+    )
 
 
-def _error_rate(now: Public) -> float | None:
+def _compute_error_rate(now: PublicState) -> float | None:
     """Over the whole trial."""
     strategy = now.protocol.strategy
     if not strategy.proved:
         return None
-    return min((1 + now.conduct.reshaped) * strategy.delta, 1.0)
+    return min((1 + now.management.arm_changes) * strategy.delta, 1.0)
 
 
-def _privacy(now: Public) -> str:
+def _describe_privacy(now: PublicState) -> str:
     """What is promised, and what a restore has left of it."""
     words = now.protocol.strategy.privacy
-    if not any(act.action == RESTORED for act in now.conduct.acts):
+    if not any(act.action == RESTORED for act in now.management.actions):
         return words
     return f"{words}. {RESTORED_WORDS}"
 
 
 def make_status(
     protocol_hash: str,
-    now: Public,
-    figures: Figures,
-    tally: Tally,
-    aside: Aside,
+    now: PublicState,
+    figures: ReleasedFigures,
+    tally: PendingCounts,
+    aside: PrivateNotes,
     people: int,
     head: Head,
 ) -> Status:
     """The status that follows from the public state, and how many outcomes are not
     in.
     """
-    protocol, conduct = now.protocol, now.conduct
+    protocol, management = now.protocol, now.management
     strategy = protocol.strategy
     best = now.run.recommendation
     return Status(
@@ -380,36 +385,38 @@ def make_status(
         strategy=strategy.name,
         stopped=now.stopped,
         conclusive=now.conclusive,
-        recommendation=None if best is None else conduct.arms[best],
+        recommendation=None if best is None else management.arms[best],
         smallest_delta=figures.smallest_delta,
-        people=people,
-        max_participants=conduct.maximum,
+        participants=people,
+        max_participants=management.maximum,
         pending=tally.pending,
         waiting=tally.waiting,
         releases=now.releases,
         epsilon=strategy.epsilon,
         gamma=strategy.gamma,
         delta=strategy.delta,
-        privacy=_privacy(now),
+        privacy=_describe_privacy(now),
         correctness=strategy.correctness,
         retain=RETAIN[protocol.retain],
         arms=figures.arms,
         head=str(head),
         protocol_hash=protocol_hash,
-        leads=tuple(_lead(lead, now) for lead in now.run.leads()),
-        assignment=RANDOMISATION[protocol.randomisation],
-        middle=None if now.stopped else now.run.middle,
+        leads=tuple(_make_lead_status(lead, now) for lead in now.run.leads()),
+        randomisation=RANDOMISATION[protocol.randomisation],
+        middle_level=None if now.stopped else now.run.middle,
         out_of_range="" if protocol.out_of_range == REFUSE else OUT_OF_RANGE[protocol.out_of_range],
         guarantee=GUARANTEE[protocol.randomisation],
-        timing="" if strategy.part.each_answer else RELEASE[protocol.release],
+        release="" if strategy.part.each_answer else RELEASE[protocol.release],
         deadline=protocol.deadline,
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
-        paused=conduct.paused,
-        sites=_sites(now),
-        acts=tuple(ActStatus(*act, RECORDED[act.action]) for act in conduct.acts),
-        next_release=_next_release(now),
+        paused=management.paused,
+        sites=_make_site_statuses(now),
+        actions=tuple(
+            ActionStatus(*act, RECORDED_MEANINGS[act.action]) for act in management.actions
+        ),
+        next_release=_find_next_release(now),
         past_deadline=aside.past_deadline,
-        coming_again="" if protocol.returning == ANONYMOUS else RETURNING[protocol.returning],
+        returning="" if protocol.returning == ANONYMOUS else RETURNING[protocol.returning],
         erasing=aside.erasing,
-        error_rate=_error_rate(now),
+        error_rate=_compute_error_rate(now),
     )

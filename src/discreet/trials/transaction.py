@@ -14,8 +14,8 @@ from discreet.trials.group_commit import Task
 from discreet.trials.inputs import parse_number, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.randomisation import make_code
-from discreet.trials.record import EVERY_ROUND, Public, dealt_in
-from discreet.trials.status import Assignment, Tally
+from discreet.trials.record import ALL_ROUNDS, PublicState, assignment_round
+from discreet.trials.status import Assignment, PendingCounts
 from discreet.trials.store.schema import AssignmentRow, BatchCounts
 from discreet.trials.store.tables import TrialTables
 
@@ -28,7 +28,7 @@ class TrialTransaction:
     def __init__(
         self,
         protocol: Protocol,
-        state: Public,
+        state: PublicState,
         tables: TrialTables,
         user: str = "",
         site: str | None = None,
@@ -53,7 +53,7 @@ class TrialTransaction:
     def run(self, task: Task[Result]) -> Result | None:
         """Do the work of a task, unless the clock has gone back."""
         if not (task.sets_clock or self.state.stopped):
-            self.tables.check_clock(self.state.conduct.at)
+            self.tables.check_clock(self.state.management.at)
         result = task.work(self)
         if self.erased:
             self.tables.insert_erasing()
@@ -65,7 +65,7 @@ class TrialTransaction:
         there, and never back.
         """
         time = self.tables.now
-        return max(int(time), self.state.conduct.at) if self.protocol.timed else time
+        return max(int(time), self.state.management.at) if self.protocol.has_times else time
 
     def audit(self, action: str, participants: int, site: str | None = None) -> None:
         """Write an entry of the audit trail; nothing of an outcome."""
@@ -98,14 +98,14 @@ class TrialTransaction:
             if row is None or row.site != self.site:
                 raise unknown_id(id, ids)
 
-    def shown_assignment(self, row: AssignmentRow, participant: str | None = None) -> Assignment:
+    def show_assignment(self, row: AssignmentRow, participant: str | None = None) -> Assignment:
         """Return an assignment as staff see it: in a blinded trial with a code in place
         of the arm.
         """
-        if self.protocol.blind:
+        if self.protocol.is_blinded:
             arm = make_code(self.tables.hash_with_secret, row.number)
         else:
-            arm = self.state.conduct.arms[row.arm]
+            arm = self.state.management.arms[row.arm]
         return Assignment(row.id, arm, participant)
 
     def is_past_deadline(self, row: AssignmentRow) -> bool:
@@ -122,45 +122,48 @@ class TrialTransaction:
         the round, whose key is revealed with the release: a different answer would tell
         staff who has that arm.
         """
-        round = dealt_in(self.protocol, row.phase)
-        if not (self.protocol.blind and round):
+        round = assignment_round(self.protocol, row.phase)
+        if not (self.protocol.is_blinded and round):
             return self.is_needed(row)
         return round in self.tables.round_keys()
 
     # --- counts -----------------------------------------------------------------------
 
-    def tally(self, is_shown: bool = False) -> Tally:
+    def count_pending(self, is_shown: bool = False) -> PendingCounts:
         """Count the outcomes that are not in, and those of them that the next release
         waits for. In what is shown to anyone all that are not released count as not in
         if releases are scheduled: nobody sees when outcomes come.
         """
         batches, run = self.tables.counts(), self.state.run
-        hides = is_shown and self.protocol.timed
+        hides = is_shown and self.protocol.has_times
         counted = list(batches.values())
-        if hides and self.protocol.blind and not self.state.stopped:
-            counted = [batch for batch in counted if self._is_unrevealed(batch, EVERY_ROUND)]
+        if hides and self.protocol.is_blinded and not self.state.stopped:
+            counted = [batch for batch in counted if self._is_unrevealed(batch, ALL_ROUNDS)]
         pending = sum(batch.open + (batch.recorded if hides else 0) for batch in counted)
         if self.state.stopped:
-            return Tally(pending, 0)
+            return PendingCounts(pending, 0)
         if run.learns_always:
-            return Tally(pending, pending if run.finished else 0)
+            return PendingCounts(pending, pending if run.finished else 0)
         due = run.due()
         known = () if hides else (batches.get((batch.arm, batch.phase)) for batch in due)
         recorded = sum(batch.recorded for batch in known if batch is not None)
         waiting = sum(batch.size for batch in due) - recorded
-        if self.protocol.blind:
-            blocking = self._blocking(due)
+        if self.protocol.is_blinded:
+            blocking = self._find_blocking(due)
             waiting += sum(batch.open + (batch.recorded if hides else 0) for batch in blocking)
-        return Tally(pending, waiting)
+        return PendingCounts(pending, waiting)
 
-    def _blocking(self, due: list[Place]) -> list[BatchCounts]:
+    def _find_blocking(self, due: list[Place]) -> list[BatchCounts]:
         """Return the batches beside those that are due for which a release of a blinded
         trial waits: of arms that were dropped or taken off its rounds. Otherwise the
         participants whose outcomes are still missing would be exactly those of an arm.
         """
         if not due:
             return []
-        last, keys = dealt_in(self.protocol, due[0].phase), {(one.arm, one.phase) for one in due}
+        last, keys = (
+            assignment_round(self.protocol, due[0].phase),
+            {(one.arm, one.phase) for one in due},
+        )
         return [
             batch
             for key, batch in self.tables.counts().items()
@@ -169,5 +172,5 @@ class TrialTransaction:
 
     def _is_unrevealed(self, batch: BatchCounts, last: int) -> bool:
         """Return whether the key of a batch's round, one up to the last, is secret."""
-        round = dealt_in(self.protocol, batch.phase)
+        round = assignment_round(self.protocol, batch.phase)
         return not round or (round <= last and round in self.tables.round_keys())

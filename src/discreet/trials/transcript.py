@@ -22,28 +22,28 @@ from discreet.scale import Scale, ends_of
 from discreet.tabular import Row, flat, frame_of
 from discreet.trials.operations import ADD
 from discreet.trials.protocol import Protocol, canonical, digest
-from discreet.trials.randomisation import KEY_BYTES, commitment
+from discreet.trials.randomisation import KEY_BYTES, commit_to
 from discreet.trials.record import (
     BROKEN,
     Event,
     Head,
     Replay,
-    check_goes_on,
-    fresh,
+    chain_hash,
+    changed_event_words,
+    check_continues,
     is_first_event,
-    link,
-    other_event,
+    new_state,
 )
 from discreet.trials.status import (
-    ERASING,
-    Aside,
+    ERASING_WORDS,
+    PendingCounts,
+    PrivateNotes,
     Status,
-    Tally,
     Verification,
-    make_figures,
     make_status,
+    summarize_releases,
 )
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.schema import TrialRow
 from discreet.trials.store.tables import TrialTables
 from discreet.trust import TRUSTS
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""
-Watch = Callable[[Event, Replay], None]
+EventObserver = Callable[[Event, Replay], None]
 """Sees each event that is in order, and the state after it."""
-TOLD = 1_000
+MAX_PROGRESS_CALLS = 1_000
 """How often progress is told, at most: an event takes less time than to show a bar."""
 NOT_PUBLIC = ("pending", "waiting")
 """Of a status: how many outcomes are not in is not in the record, only how many there
@@ -66,7 +66,7 @@ can be.
 """
 
 
-class Followed(NamedTuple):
+class ReplayedRecord(NamedTuple):
     """A record that was followed as far as it is in order."""
 
     replay: Replay
@@ -74,19 +74,19 @@ class Followed(NamedTuple):
     problem: str | None
 
     @property
-    def unfinished(self) -> str | None:
+    def missing_end(self) -> str | None:
         """What must stand in the record and does not."""
         if self.head.seq == 0:
             return "the record has no beginning"
-        now = self.replay.now
-        if (now.run.stopped or now.conduct.ended) and not now.stopped:
+        now = self.replay.state
+        if (now.run.stopped or now.management.ended) and not now.stopped:
             return "the strategy had stopped, and the record does not say so"
         return None
 
 
-def follow(
-    replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None
-) -> Followed:
+def replay_events(
+    replay: Replay, protocol_hash: str, events: Iterable[Event], watch: EventObserver | None = None
+) -> ReplayedRecord:
     """Recompute the chain, and the state from the events alone, up to the first
     problem. Each event goes on where the record ended before; the first one names the
     protocol.
@@ -94,25 +94,25 @@ def follow(
     done, last, problem = 0, protocol_hash, None
     for event in events:
         seq, kind, body, hash = event
-        linked = seq == done + 1 and hash == link(last, seq, kind, body)
+        linked = seq == done + 1 and hash == chain_hash(last, seq, kind, body)
         if not linked or (not done and not is_first_event(event, last)):
             problem = f"event {seq} is not what was written there"
             break
-        if wrong := replay.follow(event):
+        if wrong := replay.apply(event):
             problem = f"event {seq}: {wrong}"
             break
         done, last = seq, hash
         if watch is not None:
             watch(event, replay)
-    return Followed(replay, Head(done, last), problem)
+    return ReplayedRecord(replay, Head(done, last), problem)
 
 
-def telling(progress: Progress | None, total: int) -> Watch | None:
+def make_reporter(progress: Progress | None, total: int) -> EventObserver | None:
     """Tells how many events are done, of how many in all."""
     check_progress(progress)
     if progress is None:
         return None
-    step = max(total // TOLD, 1)
+    step = max(total // MAX_PROGRESS_CALLS, 1)
 
     def watch(event: Event, replay: Replay) -> None:
         if event.seq % step == 0 or event.seq == total:
@@ -138,13 +138,13 @@ def verify_transcript(
     a record that was rewritten from beginning to end. `progress(done, total)` is called
     now and then with the number of events done and of all events.
     """
-    with _nothing_collected():
+    with _without_garbage_collection():
         said = read_transcript(transcript)
-        return check_transcript(said, head, telling(progress, len(said["events"])))
+        return check_parsed_transcript(said, head, make_reporter(progress, len(said["events"])))
 
 
 @contextmanager
-def _nothing_collected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """A long record is a million small objects, all in use: to look for garbage among
     them again and again takes a third of the time.
     """
@@ -157,12 +157,12 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def check_transcript(
-    said: dict[str, Any], head: str | None = None, watch: Watch | None = None
+def check_parsed_transcript(
+    said: dict[str, Any], head: str | None = None, watch: EventObserver | None = None
 ) -> Verification:
     """What is wrong with a transcript that was read."""
     known = None if head is None else Head.parse(head)
-    begin = _digest(said["protocol"])
+    begin = _try_digest(said["protocol"])
     nothing = str(Head(0, begin or ""))
     if begin is None or begin != said["protocol_hash"]:
         return Verification(0, nothing, ("the protocol is not the one that has this hash",))
@@ -176,77 +176,81 @@ def check_transcript(
     if canonical(said["protocol"]) != protocol.text:
         return Verification(0, nothing, ("the protocol is not as discreet writes one",))
     try:
-        events = [_event(one) for one in said["events"]]
+        events = [_read_event(one) for one in said["events"]]
     except BROKEN:
         return Verification(0, nothing, ("there are events that say nothing",))
-    followed = follow(replay, begin, events, watch)
-    problems = list(_problems(followed, said, events, known))
+    followed = replay_events(replay, begin, events, watch)
+    problems = list(_find_problems(followed, said, events, known))
     return Verification(followed.head.seq, str(followed.head), tuple(problems))
 
 
-def _problems(
-    followed: Followed, said: dict[str, Any], events: list[Event], known: Head | None
+def _find_problems(
+    followed: ReplayedRecord, said: dict[str, Any], events: list[Event], known: Head | None
 ) -> Iterable[str]:
     if known is not None and known not in [Head(event.seq, event.hash) for event in events]:
         yield f"the record does not go on from event {known.seq} as it is known"
-    broken = followed.problem or followed.unfinished
+    broken = followed.problem or followed.missing_end
     if broken:
         yield broken
         return
     yield from (
         f"there is a part that no transcript has: {name}" for name in said if name not in PARTS
     )
-    yield from _status_problems(followed, said["status"], said["protocol_hash"])
+    yield from _find_status_problems(followed, said["status"], said["protocol_hash"])
 
 
-def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: str) -> Iterable[str]:
+def _find_status_problems(
+    followed: ReplayedRecord, said: dict[str, Any], protocol_hash: str
+) -> Iterable[str]:
     """What is said otherwise than it follows from the record."""
     replay = followed.replay
     protocol = replay.protocol
     counts: list[Any] = [said.get(name) for name in NOT_PUBLIC]
-    if not all(type(count) is int for count in counts) or not _possible(replay, Tally(*counts)):
+    if not all(type(count) is int for count in counts) or not _are_possible(
+        replay, PendingCounts(*counts)
+    ):
         yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
-    figures, people = make_figures(replay.now), len(replay.places)
-    aside = Aside(said.get("past_deadline"), str(said.get("erasing")))
-    if not _possible_aside(replay, aside):
+    figures, people = summarize_releases(replay.state), len(replay.seats)
+    aside = PrivateNotes(said.get("past_deadline"), str(said.get("erasing")))
+    if not _are_possible_notes(replay, aside):
         yield "status: past_deadline or erasing say what no status says"
     found = make_status(
-        protocol_hash, replay.now, figures, Tally(0, 0), aside, people, followed.head
+        protocol_hash, replay.state, figures, PendingCounts(0, 0), aside, people, followed.head
     ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
     hint = ""
     if protocol.version != __version__:
         hint = f" (by discreet {__version__}; the trial was started with {protocol.version})"
-    for name, here, there in differences(said, found, "status"):
+    for name, here, there in find_differences(said, found, "status"):
         yield f"{name} is {here}, but {there} follows from the record{hint}"
 
 
-def _possible(replay: Replay, tally: Tally) -> bool:
+def _are_possible(replay: Replay, tally: PendingCounts) -> bool:
     """Whether so many outcomes can be not in: the record says only how many were
     released.
     """
-    run = replay.now.run
-    if replay.protocol.timed:
-        return tally == Tally(replay.unrevealed_participants(), replay.awaited())
-    if not 0 <= tally.pending <= replay.unreleased():
+    run = replay.state.run
+    if replay.protocol.has_times:
+        return tally == PendingCounts(replay.count_unrevealed(), replay.count_awaited())
+    if not 0 <= tally.pending <= replay.count_unreleased():
         return False
-    if replay.now.stopped:
+    if replay.state.stopped:
         return tally.waiting == 0
     if run.learns_always:
         return tally.waiting == (tally.pending if run.finished else 0)
-    most = min(replay.awaited(), tally.pending)
+    most = min(replay.count_awaited(), tally.pending)
     return (1 if run.due() else 0) <= tally.waiting <= most
 
 
-def _possible_aside(replay: Replay, aside: Aside) -> bool:
+def _are_possible_notes(replay: Replay, aside: PrivateNotes) -> bool:
     """Whether a status can say this of what the record does not."""
     past, timed = aside.past_deadline, replay.protocol.deadline is not None
-    if past is not None and not (timed and type(past) is int and 0 <= past <= len(replay.places)):
+    if past is not None and not (timed and type(past) is int and 0 <= past <= len(replay.seats)):
         return False
-    return aside.erasing in ("", ERASING)
+    return aside.erasing in ("", ERASING_WORDS)
 
 
-def differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
+def find_differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
     """(name, what is said, what was found) wherever they differ; floats to nine digits.
 
     Other processors differ in the last ones.
@@ -254,12 +258,12 @@ def differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, st
     if isinstance(said, dict) and isinstance(found, dict):
         for key in {**said, **found}:
             if key not in said or key not in found:
-                yield f"{name}: {key}", _shown(said, key), _shown(found, key)
+                yield f"{name}: {key}", _show_part(said, key), _show_part(found, key)
             else:
-                yield from differences(said[key], found[key], f"{name}: {key}")
+                yield from find_differences(said[key], found[key], f"{name}: {key}")
     elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
         for place, (here, there) in enumerate(zip(said, found, strict=True), start=1):
-            yield from differences(here, there, f"{name} {place}")
+            yield from find_differences(here, there, f"{name} {place}")
     elif isinstance(said, float) and isinstance(found, float):
         if not math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-12):
             yield name, repr(said), repr(found)
@@ -267,7 +271,7 @@ def differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, st
         yield name, repr(said), repr(found)
 
 
-def _shown(part: dict[str, Any], key: str) -> str:
+def _show_part(part: dict[str, Any], key: str) -> str:
     return repr(part[key]) if key in part else "not there"
 
 
@@ -286,10 +290,10 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
         hint = "give the file that `discreet trial transcript NAME --out FILE` wrote"
     try:
         said = json.loads(
-            _text(transcript),
-            object_pairs_hook=_once,
-            parse_constant=_no_number,
-            parse_float=_finite,
+            _read_text(transcript),
+            object_pairs_hook=_refuse_repeated_names,
+            parse_constant=_refuse_constant,
+            parse_float=_read_finite,
         )
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidInputError):
@@ -302,7 +306,7 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
     return said  # type: ignore[no-any-return]
 
 
-def _text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
+def _read_text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
     if isinstance(transcript, Mapping):
         return json.dumps(dict(transcript))
     try:
@@ -311,7 +315,7 @@ def _text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
         raise InvalidInputError(f"cannot read {named(transcript)}: {error.strerror}") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """No name twice: readers differ in which of the two they see."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -319,18 +323,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(word: str) -> None:
+def _refuse_constant(word: str) -> None:
     raise ValueError(word)
 
 
-def _finite(word: str) -> float:
+def _read_finite(word: str) -> float:
     number = float(word)
     if not math.isfinite(number):
         raise ValueError(word)
     return number
 
 
-def _digest(protocol: dict[str, Any]) -> str | None:
+def _try_digest(protocol: dict[str, Any]) -> str | None:
     """The hash of a protocol as it would have been written down; None if it could not
     be.
     """
@@ -340,7 +344,7 @@ def _digest(protocol: dict[str, Any]) -> str | None:
         return None
 
 
-def _event(said: dict[str, Any]) -> Event:
+def _read_event(said: dict[str, Any]) -> Event:
     """The event that a transcript tells."""
     body = {**said}
     seq, kind, hash = body.pop("seq"), body.pop("kind"), body.pop("hash")
@@ -351,10 +355,10 @@ def _event(said: dict[str, Any]) -> Event:
     return event
 
 
-def enter(home: Store, protocol: Protocol, who: str) -> None:
+def create_record(home: Database, protocol: Protocol, who: str) -> None:
     """Begin the record of a new trial, unless there is one of this name."""
     text = protocol.text
-    state = fresh(protocol).dump()
+    state = new_state(protocol).dump()
     with home.transaction(protocol.name) as tables:
         if tables.lock() is None:
             key = secrets.token_bytes(32)
@@ -367,12 +371,12 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
 def check_head(tables: TrialTables, known: Head) -> None:
     """Refuse a record that is older than one that is known, or another one."""
     row = tables.row
-    check_goes_on(tables.name, known, Head(row.seq, row.head))
+    check_continues(tables.name, known, Head(row.seq, row.head))
     if tables.hash_at(known.seq) != known.hash:
-        raise TamperedError(other_event(tables.name, known.seq))
+        raise TamperedError(changed_event_words(tables.name, known.seq))
 
 
-def transcript_of(
+def make_transcript(
     protocol: Protocol, protocol_hash: str, tables: TrialTables, status: Status
 ) -> dict[str, Any]:
     """What may be published of a trial."""
@@ -380,14 +384,14 @@ def transcript_of(
         "protocol": protocol.to_dict(),
         "protocol_hash": protocol_hash,
         "events": [
-            {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
+            {"seq": event.seq, "kind": event.kind, **event.content, "hash": event.hash}
             for event in tables.events()
         ],
         "status": status.to_dict(),
     }
 
 
-def begins(shorter: TrialTables, longer: TrialTables) -> bool:
+def is_beginning_of(shorter: TrialTables, longer: TrialTables) -> bool:
     """Return whether a record is the beginning of another one, or the same. A record in
     which nothing has happened is the beginning of every record of its protocol.
     """
@@ -397,7 +401,7 @@ def begins(shorter: TrialTables, longer: TrialTables) -> bool:
     return longer.hash_at(row.seq) == row.head
 
 
-def examine(
+def verify_database(
     protocol: Protocol, tables: TrialTables, known: Head | None, progress: Progress | None = None
 ) -> Verification:
     """Follow a record from the start, and compare what stands in the database."""
@@ -407,44 +411,46 @@ def examine(
             check_head(tables, known)
         except TamperedError as error:
             problems.append(str(error))
-    told = telling(progress, row.seq)
-    followed = follow(Replay(protocol), digest(row.protocol), tables.events(), told)
+    told = make_reporter(progress, row.seq)
+    followed = replay_events(Replay(protocol), digest(row.protocol), tables.events(), told)
     if followed.problem:
         problems.append(followed.problem)
     if not problems:
-        problems += islice(disagreements(followed, row, tables), 1)
+        problems += islice(find_disagreements(followed, row, tables), 1)
     return Verification(followed.head.seq, str(Head(row.seq, row.head)), tuple(problems))
 
 
-def disagreements(followed: Followed, row: TrialRow, tables: TrialTables) -> Iterator[str]:
+def find_disagreements(
+    followed: ReplayedRecord, row: TrialRow, tables: TrialTables
+) -> Iterator[str]:
     """What in the database does not follow from its record."""
     replay = followed.replay
     if followed.head != Head(row.seq, row.head):
         yield "the record is shorter than the trial says"
-    if followed.unfinished:
-        yield followed.unfinished
-    if not _is_the_same(row.state, replay.now.dump()):
+    if followed.missing_end:
+        yield followed.missing_end
+    if not _is_same_state(row.state, replay.state.dump()):
         yield "the state does not follow from the record"
     places = list(tables.assigned_arms())
-    if replay.places != places or row.participants != len(places):
+    if replay.seats != places or row.participants != len(places):
         yield "the assignments do not follow from the record"
     if not tables.are_counts_correct():
         yield "the counts of outcomes do not agree with the outcomes"
     keys = tables.round_keys()
-    kept = {round: commitment(key) for round, key in keys.items()}
+    kept = {round: commit_to(key) for round, key in keys.items()}
     whole = all(len(key) == KEY_BYTES for key in keys.values())
     if kept != replay.unrevealed.commits or not whole:
         yield "the keys of rounds are not those that were committed to"
 
 
-def _is_the_same(written: str, found: str) -> bool:
+def _is_same_state(written: str, found: str) -> bool:
     """Whether two texts are of one state: a trial may go on on another processor, whose
     last digits differ.
     """
     if written == found:
         return True
     try:
-        return not any(differences(json.loads(written), json.loads(found), "state"))
+        return not any(find_differences(json.loads(written), json.loads(found), "state"))
     except BROKEN:
         return False
 
@@ -467,7 +473,7 @@ def transcript_frame(
     said = read_transcript(transcript)
     try:
         names = [str(name) for name in said["protocol"]["arms"]]
-        rows = [row for event in said["events"] for row in _rows(dict(event), names)]
+        rows = [row for event in said["events"] for row in _event_rows(dict(event), names)]
         _add_means(rows, said["protocol"])
         return frame_of(rows, numbers=["mean"])
     except BROKEN:
@@ -477,7 +483,7 @@ def transcript_frame(
         ) from None
 
 
-def _rows(event: dict[str, Any], names: list[str]) -> list[Row]:
+def _event_rows(event: dict[str, Any], names: list[str]) -> list[Row]:
     """The rows of one event; an arm that is added has a name from then on."""
     if event["kind"] == "managed" and event["action"] == ADD:
         names.append(str(event["about"]))
@@ -486,7 +492,7 @@ def _rows(event: dict[str, Any], names: list[str]) -> list[Row]:
             event[key] = names[event[key]]
     event.pop("salt", None)
     head = {"event": event.pop("seq"), "kind": event.pop("kind")}
-    each = _each(event, names)
+    each = _split_event(event, names)
     rest = flat(event)
     return [{**head, **row, **rest} for row in each]
 
@@ -502,12 +508,12 @@ def _add_means(rows: list[Row], protocol: Mapping[str, Any]) -> None:
             row["mean"] = scale.shown(row["sum"] * row["unit"] / row["count"]) if known else None
 
 
-def _each(event: dict[str, Any], names: list[str]) -> list[Row]:
+def _split_event(event: dict[str, Any], names: list[str]) -> list[Row]:
     """What an event says of each person, arm, batch or answer: taken out of it."""
     if "arms" in event:
         first = event.pop("first")
         return [
-            {"person": first + place, "arm": names[arm]}
+            {"participant": first + place, "arm": names[arm]}
             for place, arm in enumerate(event.pop("arms"))
         ]
     if "odds" in event:
@@ -515,5 +521,7 @@ def _each(event: dict[str, Any], names: list[str]) -> list[Row]:
     if "releases" in event:
         return [{**one, "arm": names[one["arm"]]} for one in event.pop("releases")]
     if "answers" in event:
-        return [{"person": person, "answer": answer} for person, answer in event.pop("answers")]
+        return [
+            {"participant": person, "answer": answer} for person, answer in event.pop("answers")
+        ]
     return [{}]

@@ -30,11 +30,11 @@ from discreet.strategies.strategy import Strategy
 from discreet.trials import enrolment, idempotency, management, mechanisms, outcomes
 from discreet.trials.group_commit import GroupCommit, Task
 from discreet.trials.inputs import check_key, check_user, parse_number
-from discreet.trials.listing import no_trial
-from discreet.trials.names import check_place, writable
+from discreet.trials.listing import unknown_trial_words
+from discreet.trials.names import is_writable, read_site
 from discreet.trials.operations import SET_CLOCK
 from discreet.trials.protocol import Protocol, digest, new_protocol
-from discreet.trials.record import BROKEN, Event, Head, fresh, is_first_event
+from discreet.trials.record import BROKEN, Event, Head, is_first_event, new_state
 from discreet.trials.settings import (
     ANONYMOUS,
     COMPLETE,
@@ -44,20 +44,20 @@ from discreet.trials.settings import (
     WAITING,
 )
 from discreet.trials.status import (
-    ERASING,
-    Aside,
+    ERASING_WORDS,
     AuditEntry,
-    Figures,
+    PrivateNotes,
+    ReleasedFigures,
     Status,
     Verification,
-    make_figures,
     make_status,
+    summarize_releases,
 )
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.schema import TrialRow
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transaction import TrialTransaction
-from discreet.trials.transcript import check_head, enter, examine, transcript_of
+from discreet.trials.transcript import check_head, create_record, make_transcript, verify_database
 from discreet.trials.verbs import (
     ASK,
     Answered,
@@ -136,14 +136,16 @@ class _RefusedTaskError(Exception):
 class Trial(TrialVerbs):
     """A live trial. Make one with `Trial.create`, open it again with `Trial.open`."""
 
-    def __init__(self, database: Store, protocol: Protocol, protocol_hash: str, user: str) -> None:
+    def __init__(
+        self, database: Database, protocol: Protocol, protocol_hash: str, user: str
+    ) -> None:
         self.protocol = protocol
         self.protocol_hash = protocol_hash
         self.user = user
         """The caller, for the audit trail."""
-        self._store = database
+        self._database = database
         self._group = GroupCommit(self._commit)
-        self._state = fresh(protocol)
+        self._state = new_state(protocol)
         self._seq = -1
         """Number of events behind the state; none while a transaction is under way."""
         self._seen = Head(0, "")
@@ -154,7 +156,7 @@ class Trial(TrialVerbs):
         """The event up to which outcomes were erased, by any process, that may still be
         readable in the files of the database, as of the last look.
         """
-        self._figures: tuple[Head, Figures] | None = None
+        self._figures: tuple[Head, ReleasedFigures] | None = None
         """The costly part of a status, and the head at which it was computed."""
 
     @classmethod
@@ -225,11 +227,11 @@ class Trial(TrialVerbs):
     def _start(cls, url: str, protocol: Protocol, user: str | None) -> "Trial":
         """Start the trial of a protocol, or continue it."""
         if protocol.strategy.trust_model.private:
-            mechanisms.ready(protocol.strategy)
-        user, database = check_user(user), Store(url)
-        enter(database, protocol, user or database.user)
+            mechanisms.check_available(protocol.strategy)
+        user, database = check_user(user), Database(url)
+        create_record(database, protocol, user or database.user)
         trial = cls._open(database, protocol.name, None, user)
-        if differences := trial.protocol.differences(protocol):
+        if differences := trial.protocol.find_differences(protocol):
             raise InvalidInputError(
                 f"there is a trial {protocol.name!r} with other settings: "
                 f"{'; '.join(differences)}. Continue it as it is, or choose another name"
@@ -262,20 +264,22 @@ class Trial(TrialVerbs):
         """
         if is_remote(url):
             return _remote_class().open(url, name, head, user, token, ca)
-        if name is None or not writable(name):
+        if name is None or not is_writable(name):
             raise InvalidInputError("name must be a text, the name of a trial")
-        user, database = check_user(user), Store(url, must_exist=True)
+        user, database = check_user(user), Database(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
-        if composed != name and name not in database.names():
+        if composed != name and name not in database.list_names():
             name = composed
         return cls._open(database, name, head, user)
 
     @classmethod
-    def _open(cls, database: Store, name: str, head: str | None, user: str | None) -> "Trial":
+    def _open(cls, database: Database, name: str, head: str | None, user: str | None) -> "Trial":
         with database.snapshot(name) as tables:
             row = tables.lock()
             if row is None:
-                raise InvalidInputError(no_trial(name, database.called, database.names()))
+                raise InvalidInputError(
+                    unknown_trial_words(name, database.label, database.list_names())
+                )
             protocol_hash = digest(row.protocol)
             first = tables.first_event()
             if first is None or not is_first_event(first, protocol_hash):
@@ -290,24 +294,24 @@ class Trial(TrialVerbs):
 
     def __repr__(self) -> str:
         """Return name, strategy and address; nothing that was recorded."""
-        return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._store!r})"
+        return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._database!r})"
 
     @property
     def url(self) -> str:
         """The address of the database, without a password."""
-        return self._store.address
+        return self._database.address
 
     @property
     def files(self) -> tuple[str, ...]:
         """Files of the database on this machine: nothing else may be written there."""
-        return self._store.dialect.files
+        return self._database.dialect.files
 
     def close(self) -> None:
         """Close the connections to the database. Nothing is lost without it; the next
         call opens new ones.
         """
         self._scrub()
-        self._store.close()
+        self._database.close()
 
     def as_user(self, user: str, site: str | None = None) -> "TrialUser":
         """Return the trial for another caller, who may be bound to a site:
@@ -315,7 +319,7 @@ class Trial(TrialVerbs):
         others. Any number of callers share the connections and commits of this trial.
         """
         name = check_user(user)
-        return TrialUser(self, self.user if name is None else name, check_place(site))
+        return TrialUser(self, self.user if name is None else name, read_site(site))
 
     # --- what staff may see -----------------------------------------------------------
 
@@ -346,7 +350,7 @@ class Trial(TrialVerbs):
         """
         with self._reading() as tx:
             status = self._status(tx)
-            return transcript_of(self.protocol, self.protocol_hash, tx.tables, status)
+            return make_transcript(self.protocol, self.protocol_hash, tx.tables, status)
 
     def record(self, limit: int = 100, before: int | None = None) -> list[Event]:
         """Return the last events of the public record, the newest first; with `before`,
@@ -363,16 +367,16 @@ class Trial(TrialVerbs):
         With `head`, also check that the record continues from there. `progress(done,
         total)` is called now and then with the number of events done and of all events.
         """
-        if not self._store.rights().verifies:
+        if not self._database.rights().verifies:
             raise StoreError(
-                f"{self._store.called}: this user may not read everything that verify compares "
+                f"{self._database.label}: this user may not read everything that verify compares "
                 "with the record. Check what is published instead: discreet trial transcript "
                 "NAME --out FILE, then discreet verify FILE"
             )
         known = None if head is None else Head.parse(head)
-        with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+        with self._database.lock, self._database.snapshot(self.protocol.name) as tables:
             self._look(tables)
-            return examine(self.protocol, tables, known, progress)
+            return verify_database(self.protocol, tables, known, progress)
 
     def _status(self, tx: TrialTransaction) -> Status:
         """Return the status. Of deadlines nothing is told to those who may not read
@@ -381,15 +385,15 @@ class Trial(TrialVerbs):
         row = tx.tables.row
         head, past_deadline = Head(row.seq, row.head), None
         if self._figures is None or self._figures[0] != head:
-            self._figures = (head, make_figures(self._state))
-        if self.protocol.deadline is not None and self._store.rights().verifies:
+            self._figures = (head, summarize_releases(self._state))
+        if self.protocol.deadline is not None and self._database.rights().verifies:
             past_deadline = tx.tables.last_past_deadline(tx.time)
         return make_status(
             self.protocol_hash,
             self._state,
             self._figures[1],
-            tx.tally(is_shown=True),
-            Aside(past_deadline, "" if row.erasing is None else ERASING),
+            tx.count_pending(is_shown=True),
+            PrivateNotes(past_deadline, "" if row.erasing is None else ERASING_WORDS),
             row.participants,
             head,
         )
@@ -422,7 +426,7 @@ class Trial(TrialVerbs):
 
         ids = arguments.ids
         if ids and self.protocol.strategy.trust_model.private:
-            mechanisms.load()  # before others are kept waiting for it
+            mechanisms.load_opendp()  # before others are kept waiting for it
         task: Task[Result] = Task(work, user, site, ids=ids, participants=max(len(ids), 1))
         if key is not None:
             task.key = idempotency.key_text(verb.name, key)
@@ -473,7 +477,7 @@ class Trial(TrialVerbs):
         """
         results = list[tuple[Task[Any], Any]]()
         try:
-            with self._store.lock, self._store.transaction(self.protocol.name) as tables:
+            with self._database.lock, self._database.transaction(self.protocol.name) as tables:
                 self._catch_up(tables)
                 before, self._seq = tables.row.seq, -1
                 self._look_up(tables, tasks)
@@ -515,7 +519,7 @@ class Trial(TrialVerbs):
     @contextmanager
     def _reading(self) -> Iterator[TrialTransaction]:
         """Return one consistent look at the trial."""
-        with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+        with self._database.lock, self._database.snapshot(self.protocol.name) as tables:
             self._catch_up(tables)
             yield TrialTransaction(self.protocol, self._state, tables)
 
@@ -541,7 +545,7 @@ class Trial(TrialVerbs):
         row = tables.lock()
         if row is None:
             raise InvalidInputError(
-                f"there is no trial {self.protocol.name!r} in {self._store.called} any more"
+                f"there is no trial {self.protocol.name!r} in {self._database.label} any more"
             )
         head = Head(row.seq, row.head)
         if head != self._seen:
@@ -559,8 +563,8 @@ class Trial(TrialVerbs):
         is_over = False
         with suppress(*BROKEN):
             is_over = bool(json.loads(row.state)["stopped"])
-        if self._erasing is not None or (self.protocol.erases and not is_over):
-            rights = self._store.rights()
+        if self._erasing is not None or (self.protocol.erases_outcomes and not is_over):
+            rights = self._database.rights()
             if rights.erases and not rights.scrubs:
                 warn_caller(READABLE, ErasingWarning)
         self._scrub()
@@ -570,9 +574,9 @@ class Trial(TrialVerbs):
         call.
         """
         through = self._erasing
-        if through is None or not self._store.scrub():
+        if through is None or not self._database.scrub():
             return
-        with self._store.lock, self._store.transaction(self.protocol.name) as tables:
+        with self._database.lock, self._database.transaction(self.protocol.name) as tables:
             if tables.lock() is not None:
                 tables.delete_erasing(through)
         if self._erasing == through:

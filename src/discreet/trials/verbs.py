@@ -26,7 +26,7 @@ from discreet.trials.inputs import (
     check_takes_responses,
     normalize_identifiers,
 )
-from discreet.trials.names import check_place, plain_name
+from discreet.trials.names import normalize_name, read_site
 from discreet.trials.operations import check_reason
 from discreet.trials.protocol import Protocol
 from discreet.trials.responses import Response
@@ -89,7 +89,7 @@ class AskBody(Body):
         """Return the arguments with the number of participants."""
         if self.participant is not None and self.participants is not None:
             raise InvalidInputError("give participant or participants, not both")
-        site, named = check_place(self.site), self.named
+        site, named = read_site(self.site), self.named
         count = self.n if named is None else len(normalize_identifiers(named))
         count = check_whole("n", count, least=1, most=MAX_BATCH)
         listed = None if self.participants is None else list(self.participants)
@@ -179,7 +179,9 @@ class UnblindBody(IdBody):
 
     def checked(self, protocol: Protocol) -> "UnblindBody":
         """Refuse a reason that cannot be published."""
-        return UnblindBody(check_id(self.id), check_reason(plain_name("the reason", self.reason)))
+        return UnblindBody(
+            check_id(self.id), check_reason(normalize_name("the reason", self.reason))
+        )
 
     @property
     def identity(self) -> Sequence[str | int | None]:
@@ -202,11 +204,11 @@ class ManageBody(Body):
         """
         if self.seen is not None:
             check_whole("seen", self.seen, least=0)
-        about = plain_name("what it is about", self.about)
+        about = normalize_name("what it is about", self.about)
         if about is not None and type(about) not in (str, int):
             raise InvalidInputError(f"about must be a text or a whole number; got {quoted(about)}")
         action = self.action if isinstance(self.action, str) else quoted(self.action)
-        reason = plain_name("the reason", self.reason)
+        reason = normalize_name("the reason", self.reason)
         if not isinstance(reason, str):
             check_reason(reason)
         return ManageBody(action, reason, about, self.seen)
@@ -224,7 +226,7 @@ class SiteBody(Body):
 
     def checked(self, protocol: Protocol) -> "SiteBody":
         """Refuse what is no name of a site."""
-        return SiteBody(check_place(self.site))
+        return SiteBody(read_site(self.site))
 
 
 class NumberBody(Body):
@@ -489,7 +491,7 @@ class TrialVerbs(ABC):
         """
         self._call(MANAGE, ManageBody(action, reason, about, seen), key)
 
-    def codes(self) -> dict[str, str]:
+    def list_codes(self) -> dict[str, str]:
         """Return the arm behind the code of each participant of a blinded trial, in the
         order of assignment, for managers and for those who hand out what participants
         are given. The audit trail notes who looked.

@@ -83,7 +83,7 @@ def folded(tokens: Iterable[Token], now: float) -> list[Links]:
 
 
 def _counts(trial: str, links: Sequence[Token], now: float) -> str:
-    valid = [one for one in links if one.valid(now)]
+    valid = [one for one in links if one.is_valid(now)]
     opened = sum(one.used is not None for one in valid)
     counts = {
         "not opened yet": len(valid) - opened,
@@ -96,7 +96,7 @@ def _counts(trial: str, links: Sequence[Token], now: float) -> str:
 
 def part_of(tokens: Iterable[Token], now: float, start: int, trial: str = "") -> Part:
     """Tokens from one on, those that work first."""
-    ordered = sorted(tokens, key=lambda one: not one.valid(now))
+    ordered = sorted(tokens, key=lambda one: not one.is_valid(now))
     start = min(start, max(0, len(ordered) - 1)) // MOST * MOST
     rows = [_row(one, now) for one in ordered[start : start + MOST]]
     end = start + len(rows)
@@ -114,7 +114,7 @@ def _which(start: int, end: int, all: int, trial: str) -> str:
 
 
 def _row(token: Token, now: float) -> Row:
-    return Row(token, _state(token, now), when(token.used), token.valid(now))
+    return Row(token, _state(token, now), when(token.used), token.is_valid(now))
 
 
 def _state(token: Token, now: float) -> str:
@@ -122,7 +122,7 @@ def _state(token: Token, now: float) -> str:
         return f"revoked {when(token.revoked)}"
     if token.expires is None:
         return "valid, never expires"
-    return f"{'valid until' if token.valid(now) else 'expired'} {when(token.expires)}"
+    return f"{'valid until' if token.is_valid(now) else 'expired'} {when(token.expires)}"
 
 
 def _path(trial: str, start: int) -> str:
@@ -151,7 +151,7 @@ def reachable(home: Home, visitor: Visitor) -> list[Token]:
     mine = visitor.token
     if mine is None:
         return []
-    return [one for one in home.doors.all() if mine.trial in (None, one.trial)]
+    return [one for one in home.doors.list_all() if mine.trial in (None, one.trial)]
 
 
 async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
@@ -191,7 +191,7 @@ def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
 def without_token(home: Home, trial: str, sites: Iterable[str]) -> list[str]:
     """Sites of a trial that nobody can come in for."""
     now = home.doors.now()
-    there = {one.site for one in home.doors.all() if one.trial == trial and one.valid(now)}
+    there = {one.site for one in home.doors.list_all() if one.trial == trial and one.is_valid(now)}
     return [site for site in sites if site not in there]
 
 

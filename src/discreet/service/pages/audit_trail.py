@@ -12,7 +12,7 @@ from starlette.routing import Route
 from discreet.service.pages.base import Look, look
 from discreet.service.pages.trial_text import when
 from discreet.service.state import Home
-from discreet.trials.operations import act_phrase
+from discreet.trials.operations import action_phrase
 from discreet.trials.status import AuditEntry
 
 MOST_CALLS = 10_000
@@ -52,7 +52,7 @@ def _row(calls: list[AuditEntry]) -> Row:
 def _called(call: str) -> str:
     """A call, a manager's action in plain words."""
     of_manager = call.startswith(OPERATE)
-    return f"manage: {act_phrase(call.removeprefix(OPERATE))}" if of_manager else call
+    return f"manage: {action_phrase(call.removeprefix(OPERATE))}" if of_manager else call
 
 
 def _span(first: str, last: str) -> str:

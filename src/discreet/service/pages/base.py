@@ -26,7 +26,7 @@ from discreet.service.credentials import form_key, is_form_key
 from discreet.service.limits import TooLargeError, TooManyError, get_info
 from discreet.service.problems import note_error, problem_of, words_of
 from discreet.service.state import Home
-from discreet.trials.names import LONGEST_NAME, in_path
+from discreet.trials.names import MAX_NAME_LENGTH, quote_name
 from discreet.wording import counted
 
 
@@ -125,7 +125,7 @@ STALE = "this page is too old, or was not made by this service: reload it, and t
 
 def address(*parts: str) -> str:
     """The path of a page, whatever names are in it."""
-    return "/" + "/".join(map(in_path, parts))
+    return "/" + "/".join(map(quote_name, parts))
 
 
 ENVIRONMENT.globals["address"] = address
@@ -196,7 +196,7 @@ def send(home: Home, path: str, action: str, work: Work) -> Route:
 def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
     """The key of a form, under which it is done once however often it is pressed."""
     key = form.get("once", "")
-    if not key or len(key) > LONGEST_NAME:
+    if not key or len(key) > MAX_NAME_LENGTH:
         return None
     return scoped_key(key, visitor)
 

@@ -11,11 +11,11 @@ from discreet.errors import InvalidInputError
 from discreet.service.auth import NotHereError
 from discreet.service.pages.base import Look, address, look, once_of, send
 from discreet.service.state import Home
-from discreet.trials.operations import FOR_GOOD, LONGEST_REASON, MEANS, NAMED
+from discreet.trials.operations import IRREVERSIBLE, LABELS, MAX_REASON_LENGTH, MEANINGS
 from discreet.trials.trial import Trial
 from discreet.validation import read_whole
 
-SHOWN = {action: name for action, name in NAMED.items() if action in MEANS}
+SHOWN = {action: name for action, name in LABELS.items() if action in MEANINGS}
 """What a manager may do, as buttons say it."""
 ABOUT = {
     "raise-maximum": ("The new maximum of people", "number"),
@@ -43,7 +43,7 @@ def offers(trial: Trial) -> dict[str, Any]:
     status = trial.status()
     sites = {True: [one.name for one in status.sites if one.closed]}
     sites[False] = [one.name for one in status.sites if not one.closed]
-    dropped = {act.about for act in status.acts if act.action == "drop-arm"}
+    dropped = {act.about for act in status.actions if act.action == "drop-arm"}
     arms = [arm.name for arm in status.arms if arm.name not in dropped]
     hidden = {"resume" if not status.paused else "pause"}
     hidden |= {"close-site"} if not sites[False] else set()
@@ -54,7 +54,7 @@ def offers(trial: Trial) -> dict[str, Any]:
         "status": status,
         "actions": actions,
         "choices": {"open": sites[False], "closed": sites[True], "arms": arms},
-        "blind": trial.protocol.blind,
+        "blind": trial.protocol.is_blinded,
     }
 
 
@@ -62,7 +62,7 @@ async def _manage(looking: Look) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
     found = await looking.run(offers, trial)
     published = await looking.run(looking.home.published, looking.name)
-    rows = [(one, SHOWN[one], MEANS[one], one in FOR_GOOD) for one in found["actions"]]
+    rows = [(one, SHOWN[one], MEANINGS[one], one in IRREVERSIBLE) for one in found["actions"]]
     return looking.page(
         "manage.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
     )
@@ -86,18 +86,18 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
         name=looking.name,
         action=action,
         title=SHOWN[action],
-        means=MEANS[action],
-        for_good=action in FOR_GOOD,
+        means=MEANINGS[action],
+        for_good=action in IRREVERSIBLE,
         unless=UNLESS_OVER.get(action, ""),
         back=SHOWN.get(TAKES_BACK.get(action, ""), ""),
         label=label,
         kind=kind,
         choices=found["choices"].get(kind, []),
         free=action == "open-site",
-        seen=len(found["status"].acts),
+        seen=len(found["status"].actions),
         now=found["status"],
         said=looking.form,
-        longest=LONGEST_REASON,
+        longest=MAX_REASON_LENGTH,
         wrong=wrong,
     )
 

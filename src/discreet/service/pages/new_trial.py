@@ -37,7 +37,7 @@ from discreet.service.pages.site import outcome_words
 from discreet.service.state import Home, script_for
 from discreet.strategies.presets import recommended, rounded_words
 from discreet.strategies.strategy import Strategy
-from discreet.trials.names import check_names, check_sites, plain_name
+from discreet.trials.names import check_names, check_sites, normalize_name
 from discreet.trials.protocol import MISSING, Protocol
 from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.settings import (
@@ -285,11 +285,11 @@ def _name(text: str) -> str:
     if not text:
         raise InvalidInputError("give the trial a name")
     check_names(text, ["a", "b"])
-    return str(plain_name("the name of the trial", text))
+    return str(normalize_name("the name of the trial", text))
 
 
 def _question(text: str) -> str:
-    asked = str(plain_name("the question", " ".join(text.split())))
+    asked = str(normalize_name("the question", " ".join(text.split())))
     if asked and not is_question(asked):
         raise InvalidInputError(
             f"this must be one line of at most {MAX_QUESTION_LENGTH} characters"
@@ -302,7 +302,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _arms(text: str) -> list[str]:
-    arms = [str(plain_name("the name of an arm", one)) for one in _lines(text)]
+    arms = [str(normalize_name("the name of an arm", one)) for one in _lines(text)]
     if len(arms) < 2:
         raise InvalidInputError("name at least two arms, each on a line of its own")
     check_names("x", arms)
@@ -310,7 +310,7 @@ def _arms(text: str) -> list[str]:
 
 
 def _sites(text: str) -> list[str]:
-    sites = [str(plain_name("the name of a site", one)) for one in _lines(text)]
+    sites = [str(normalize_name("the name of a site", one)) for one in _lines(text)]
     if len(set(sites)) < len(sites):
         raise InvalidInputError("two sites have the same name: give each its own")
     return list(check_sites(sites)) if sites else []

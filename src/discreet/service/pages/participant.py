@@ -22,7 +22,7 @@ from discreet.service.pages.site import is_yes_no
 from discreet.service.problems import note_error, problem, problem_of
 from discreet.service.state import OTHER, PATH, Home, integrity, script_hash
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import live_noise
+from discreet.trials.record import response_noise
 from discreet.trials.responses import Response as Randomised
 from discreet.trials.status import ParticipantView
 
@@ -117,7 +117,7 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
         out_of_range=protocol.out_of_range,
         middle=asked.middle_level,
         gamma=strategy.gamma,
-        noise=live_noise(strategy),
+        noise=response_noise(strategy),
         script=protocol.script,
         published=asked.is_published,
         event=asked.event,
@@ -148,9 +148,9 @@ async def _authenticate(home: Home, request: Request) -> Visitor:
 def _whose(visitor: Visitor) -> tuple[str, str]:
     """The trial and the id of an invitation."""
     token = visitor.token
-    if token is None or token.trial is None or token.person is None:
+    if token is None or token.trial is None or token.participant is None:
         raise RefusedError(NO_USE, False)
-    return token.trial, token.person
+    return token.trial, token.participant
 
 
 def _served(home: Home, path: str, action: str, work: Answered) -> Route:

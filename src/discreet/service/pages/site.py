@@ -156,7 +156,7 @@ def desk_view(face: Face, status: Status, full: AskResult | None = None) -> Desk
         open=not shut,
         waits=shut or waited_for(full, status, face.place is not None and not found),
         local=protocol.strategy.trust_model.randomised,
-        blind=protocol.blind,
+        blind=protocol.is_blinded,
         rows=rows,
         more=len(found) - len(rows),
         newest=parse_number(found[-1].id) if found and _just_now(found[-1]) else None,
@@ -181,7 +181,7 @@ def person_view(face: Face, number: int) -> PersonView:
         since=row.since,
         until=row.until,
         local=protocol.strategy.trust_model.randomised,
-        blind=protocol.blind,
+        blind=protocol.is_blinded,
         question=protocol.question,
         yes_no=is_yes_no(protocol),
         low=f"{protocol.low:g}",
@@ -207,7 +207,7 @@ def better_of(protocol: Protocol) -> str:
 def outcome_words(protocol: Protocol) -> str:
     """Which outcomes there are and which are better, as a desk asks for them."""
     if not is_yes_no(protocol):
-        return protocol.outcome_words
+        return protocol.outcome_description
     return scale.yes_no_words(protocol.direction)
 
 
@@ -254,7 +254,7 @@ def _shut(status: Status, site_closed: bool) -> str:
         return "The trial is over: nobody can be enrolled any more."
     if status.paused:
         return "The trial is paused: nobody is enrolled until a manager resumes it."
-    if status.people >= status.max_participants:
+    if status.participants >= status.max_participants:
         most = counted(f"{status.max_participants:,}", "person", "people")
         return (
             f"The maximum of {most} is reached: nobody else can be enrolled. Outcomes that are not "

@@ -59,7 +59,7 @@ NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
 
 def picture_key(said: Mapping[str, Any]) -> str:
     """What the picture of a trial depends on: another one is another picture."""
-    return f"{said['releases']}-{len(said['acts'])}-{int(said['stopped'])}"
+    return f"{said['releases']}-{len(said['actions'])}-{int(said['stopped'])}"
 
 
 async def means(looking: Look) -> Response:
@@ -135,7 +135,7 @@ def _write_arms_csv(trial: Trial) -> str:
     for arm in trial.status().arms:
         ends = arm.interval or ("", "")
         table.writerow(
-            [cell(arm.name), arm.pulls, arm.count, "" if arm.mean is None else arm.mean, *ends]
+            [cell(arm.name), arm.assigned, arm.count, "" if arm.mean is None else arm.mean, *ends]
         )
     return text.getvalue()
 
@@ -183,18 +183,19 @@ def flow_words(trial: Trial, status: Status, visitor: Visitor, follows: bool) ->
     """What the picture shows to a visitor, who may follow the record; empty if there is
     none.
     """
-    if status.people < 2 or not follows:
+    if status.participants < 2 or not follows:
         return ""
-    if trial.protocol.timed:
+    if trial.protocol.has_times:
         return TIMED
     if visitor.may("audit-trail", status.name):
         return NOTED
-    return IN_ORDER if any(site.people for site in status.sites) else ""
+    return IN_ORDER if any(site.participants for site in status.sites) else ""
 
 
 def flow_key(status: Status) -> str:
     """What the picture depends on."""
-    return f"{status.people - status.people % max(status.people // STEPS, 1)}-{status.stopped}"
+    step = max(status.participants // STEPS, 1)
+    return f"{status.participants - status.participants % step}-{status.stopped}"
 
 
 async def flow(looking: Look) -> Response:
@@ -202,7 +203,7 @@ async def flow(looking: Look) -> Response:
 
     def drawn() -> str:
         trial = looking.home.trial(looking.name)
-        private = not trial.protocol.timed and looking.visitor.may("audit-trail", looking.name)
+        private = not trial.protocol.has_times and looking.visitor.may("audit-trail", looking.name)
         key = (
             looking.home.url,
             looking.name,
@@ -229,7 +230,7 @@ def _noted(trial: Trial) -> list[charts.Arrival]:
 
 
 def _recorded(trial: Trial) -> list[charts.Arrival]:
-    said = [one.says for one in reversed(trial.record(MOST_CALLS)) if one.kind == "assigned"]
+    said = [one.content for one in reversed(trial.record(MOST_CALLS)) if one.kind == "assigned"]
     return [charts.Arrival(one.get("at"), one.get("site"), len(one["arms"])) for one in said]
 
 
@@ -294,7 +295,7 @@ def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | 
     is no next step to say.
     """
     name = said["name"]
-    begins = not said["people"] and not said["stopped"]
+    begins = not said["participants"] and not said["stopped"]
     if not begins or not visitor.may("tokens", name):
         return None
     return without_token(home, name, [site["name"] for site in said["sites"]])
@@ -328,7 +329,7 @@ def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> d
     ]
     intervals = any(arm["interval"] for arm in said["arms"])
     leads = [
-        lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
+        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
         for lead in said["leads"]
     ]
     return {
@@ -361,7 +362,7 @@ def _promised(said: Mapping[str, Any], trial: ServedTrial) -> list[tuple[str, st
         *promises(said),
         ("Missing outcomes", MISSING),
         ("Retention", said["retain"]),
-        *([("Blinding", BLINDING[trial.protocol.blinding])] if trial.protocol.blind else []),
+        *([("Blinding", BLINDING[trial.protocol.blinding])] if trial.protocol.is_blinded else []),
     ]
 
 

@@ -20,7 +20,7 @@ from discreet.reports.trial_text import (
 from discreet.service.auth import Visitor
 from discreet.service.cache import Remembered
 from discreet.service.state import Home, ServedTrial, blinded
-from discreet.trials.operations import UNBLIND, act_phrase
+from discreet.trials.operations import UNBLIND, action_phrase
 from discreet.trials.record import Event
 from discreet.trials.status import Status
 from discreet.wording import closed, counted, people
@@ -60,7 +60,7 @@ def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -
         return None
     if not status.releases:
         return Ahead((NOTHING_YET,), "not yet")
-    name, key = trial.protocol.name, f"{status.releases}-{len(status.acts)}"
+    name, key = trial.protocol.name, f"{status.releases}-{len(status.actions)}"
     seed = int(trial.protocol_hash[:8], 16) + status.releases
     seen = home.forecasts.see(name, key, seed, trial.copy_run)
     if seen is None:
@@ -72,7 +72,7 @@ def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -
 
 
 def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
-    most, now = people(status.max_participants), status.people
+    most, now = people(status.max_participants), status.participants
     low, middle, high = (max(one, now) for one in (found.low, found.middle, found.high))
     stuck, often = f"{found.stuck:.0%}", found.stuck >= OFTEN
     brief = _between(low, high) + (f", {stuck} without an answer" if found.stuck >= RARELY else "")
@@ -122,7 +122,7 @@ def _date(days: float) -> str:
 
 def pace_of(home: Home, trial: ServedTrial, visitor: Visitor) -> float | None:
     """People a second, as far as a visitor may know; None if nobody can say."""
-    name, timed = trial.protocol.name, trial.protocol.timed
+    name, timed = trial.protocol.name, trial.protocol.has_times
     if timed:
         return PACES.get((home.url, name, "record"), lambda: _recorded(trial))
     if visitor.may("audit-trail", name):
@@ -132,7 +132,7 @@ def pace_of(home: Home, trial: ServedTrial, visitor: Visitor) -> float | None:
 
 def _recorded(trial: ServedTrial) -> float | None:
     """By the times in the public record, of its last events."""
-    events = [one.says for one in reversed(trial.record(CALLS)) if one.kind == "assigned"]
+    events = [one.content for one in reversed(trial.record(CALLS)) if one.kind == "assigned"]
     return pace([(float(says["at"]), len(says["arms"])) for says in events], time.time())
 
 
@@ -199,10 +199,10 @@ def known_words(status: Said, blind: bool) -> list[str]:
     if not status["stopped"]:
         return [_lead_words(status), flow_words(status)]
     if status["conclusive"]:
-        took_part = f"{_of_people(status['people'])} took part.{past_words(status)}"
+        took_part = f"{_of_people(status['participants'])} took part.{past_words(status)}"
         return [answer_words(status), took_part]
     ended = "A manager ended the trial" if by_hand(status) else "The trial ended"
-    after = f"{ended} without a conclusion, after {_of_people(status['people'])}."
+    after = f"{ended} without a conclusion, after {_of_people(status['participants'])}."
     found = [after, ahead_words(status)]
     if status["smallest_delta"] is not None:
         found.append(
@@ -234,7 +234,7 @@ BLIND = "This trial is blinded: sites see how the arms did only after the trial 
 def event_words(event: Event, arms: Sequence[str]) -> str:
     """A line of the public record, in words."""
     words = EVENTS.get(event.kind)
-    return event.kind if words is None else words(event.says, arms)
+    return event.kind if words is None else words(event.content, arms)
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
@@ -245,7 +245,7 @@ def _opened(says: Said, _: Sequence[str]) -> str:
 def _manager(says: Said, _: Sequence[str]) -> str:
     about = f" ({says['about']})" if says.get("about") is not None else ""
     who = "Staff" if says["action"] == UNBLIND else "Manager"
-    return f"{who}: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
+    return f"{who}: {action_phrase(says['action'])}{about}. Reason: {says['reason']}"
 
 
 def _stopped(says: Said, _: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from discreet.service.pages.base import Look, Work, look
 from discreet.service.pages.trial import flow
 from discreet.service.pages.trial_text import ahead_of, waits_words
 from discreet.service.state import Home
-from discreet.trials.listing import GOES_ON, PAUSED, Listed
+from discreet.trials.listing import GOES_ON, PAUSED, ListedTrial
 
 NOT_PUBLISHED = "there is no published trial of this name here"
 
@@ -30,7 +30,7 @@ def if_published(work: Work) -> Work:
 
 
 def _there(home: Home, name: str) -> bool:
-    return home.published(name) and name in home.store.names()
+    return home.published(name) and name in home.store.list_names()
 
 
 async def _public(looking: Look) -> Response:
@@ -80,7 +80,7 @@ STATES = {
 class Shown:
     """A line of the list."""
 
-    trial: Listed
+    trial: ListedTrial
     waits: str
     ahead: str = ""
     """How it may go on."""
@@ -105,7 +105,7 @@ def shown_trials(home: Home, visitor: Visitor) -> list[Shown]:
     ]
 
 
-def _shown(home: Home, visitor: Visitor, one: Listed) -> Shown:
+def _shown(home: Home, visitor: Visitor, one: ListedTrial) -> Shown:
     if one.state not in (GOES_ON, PAUSED):
         return Shown(one, "Nothing: it has ended.")
     try:

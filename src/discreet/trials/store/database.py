@@ -21,27 +21,27 @@ import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store import schema
-from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.dialect import make_dialect
 from discreet.trials.store.postgresql import Rights, warn_if_logged
 from discreet.trials.store.reasons import NO_TRIALS, OTHER_VERSION, REPLACED, UNSURE
 from discreet.trials.store.schema import about, erasing, metadata, outcomes, trials
 from discreet.trials.store.sqlite import warn_if_readable
 from discreet.trials.store.tables import MAX_LISTED, TrialTables, at
 
-KEPT = [table for table in metadata.sorted_tables if table not in (schema.about, trials)]
+TRIAL_TABLES = [table for table in metadata.sorted_tables if table not in (schema.about, trials)]
 """The tables with rows of each trial."""
-COPIED = [table for table in KEPT if table is not erasing]
+COPIED_TABLES = [table for table in TRIAL_TABLES if table is not erasing]
 """What a copy has: in its files there is nothing that was erased before."""
 
 
-def _rows(table: sa.Table) -> sa.Select[tuple[object, ...]]:
+def _select_rows(table: sa.Table) -> sa.Select[tuple[object, ...]]:
     """A trial's rows, without its number, in order, a piece at a time."""
     columns = [column for column in table.c if column.name != "trial"]
     found = sa.select(*columns).where(at(table)).order_by(*table.primary_key.columns)
     return found.execution_options(yield_per=MAX_LISTED)
 
 
-class Whole:
+class AllTrials:
     """The trials of a database, in one transaction or at one moment."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Whole:
         tables = TrialTables(self.connection, name, self.locks_rows, self.clock)
         return None if tables.lock() is None else tables
 
-    def sound(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether a file of SQLite is whole."""
         found = self.connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
         return bool(found == "ok")
@@ -77,26 +77,26 @@ class Whole:
         self.connection.execute(trials.insert(), {"name": trial.name, **row})
         made = TrialTables(self.connection, trial.name, self.locks_rows, self.clock)
         made.lock()
-        for table in COPIED:
-            for some in trial.run(_rows(table)).partitions():
+        for table in COPIED_TABLES:
+            for some in trial.run(_select_rows(table)).partitions():
                 made.insert_rows(table, [tuple(one) for one in some])
         if replaced is not None:
-            _remove(replaced)
+            _delete_trial(replaced)
         return made
 
 
-def _remove(trial: TrialTables) -> None:
+def _delete_trial(trial: TrialTables) -> None:
     """Take a trial away. Its outcomes are overwritten and not deleted, which could
     leave copies of others behind; see `schema.Units`.
     """
     here = outcomes.update().where(at(outcomes), outcomes.c.units.is_not(None))
     trial.run(here.values(units=schema.ERASED))
-    for table in (*KEPT, trials):
+    for table in (*TRIAL_TABLES, trials):
         if table is not outcomes:
             trial.run(table.delete().where(at(table)))
 
 
-class Later:
+class DeferredSigint:
     """Ctrl-C comes when the block is left: in the middle it could leave a lock to
     nobody, or fail the tasks of other threads.
 
@@ -112,22 +112,22 @@ class Later:
             self.before = signal.getsignal(signal.SIGINT)
             if callable(self.before):
                 signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
-                _noting.append(self)
+                _deferring.append(self)
 
     def __exit__(self, *_: object) -> None:
         """Let one happen now, if there was any."""
-        if callable(self.before) and self in _noting:
-            _noting.remove(self)
+        if callable(self.before) and self in _deferring:
+            _deferring.remove(self)
             signal.signal(signal.SIGINT, self.before)
             if self.noted:
                 self.before(*self.noted[0])
 
 
-_noting: list[Later] = []
+_deferring: list[DeferredSigint] = []
 """Those that note interrupts now, the outermost first."""
 
 
-class Connected(Protocol):
+class ForkSensitive(Protocol):
     """Whatever has connections that must not outlive a fork."""
 
     lock: threading.RLock
@@ -137,32 +137,32 @@ class Connected(Protocol):
         """Close the connections; the next use opens new ones."""
 
 
-_all: weakref.WeakSet[Connected] = weakref.WeakSet()
-_held: list[Connected] = []
+_fork_sensitive: weakref.WeakSet[ForkSensitive] = weakref.WeakSet()
+_locked: list[ForkSensitive] = []
 
 
-def close_at_fork(one: Connected) -> None:
+def close_before_fork(one: ForkSensitive) -> None:
     """See to it that no connection outlives a fork.
 
     SQLite's locks belong to the process, so that a child would write unprotected, and
     what it wrote could vanish when the parent closes the file.
     """
-    _all.add(one)
+    _fork_sensitive.add(one)
 
 
-class Renewed(Protocol):
+class Renewable(Protocol):
     """Whatever has locks that are new in a forked process."""
 
     def renew(self) -> None:
         """Start anew: no other thread of before is in the child."""
 
 
-_renewed: weakref.WeakSet[Renewed] = weakref.WeakSet()
+_renewable: weakref.WeakSet[Renewable] = weakref.WeakSet()
 
 
-def renew_after_fork(one: Renewed) -> None:
+def renew_after_fork(one: Renewable) -> None:
     """Have something start anew in a forked process."""
-    _renewed.add(one)
+    _renewable.add(one)
 
 
 def _before_fork() -> None:
@@ -170,35 +170,35 @@ def _before_fork() -> None:
     works on two databases holds one lock and waits for the other: so all locks, or none
     while we wait.
     """
-    while not all(_hold(one) for one in list(_all)):
+    while not all(_try_lock(one) for one in list(_fork_sensitive)):
         _after_fork_in_parent()
         time.sleep(0.001)
-    for one in _held:
+    for one in _locked:
         one.close()
 
 
-def _hold(one: Connected) -> bool:
+def _try_lock(one: ForkSensitive) -> bool:
     """Take a lock, if it is free."""
     free = one.lock.acquire(blocking=False)
     if free:
-        _held.append(one)
+        _locked.append(one)
     return free
 
 
 def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().lock.release()
+    while _locked:
+        _locked.pop().lock.release()
 
 
 def _after_fork_in_child() -> None:
-    if _noting and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _noting[0].before)
-        _noting.clear()
-    while _held:
-        one = _held.pop()
+    if _deferring and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _deferring[0].before)
+        _deferring.clear()
+    while _locked:
+        one = _locked.pop()
         one.lock = threading.RLock()
         one.pid = os.getpid()
-    for renewed in _renewed:
+    for renewed in _renewable:
         renewed.renew()
 
 
@@ -211,25 +211,25 @@ if hasattr(os, "register_at_fork"):
 
 
 LOGGING_NAME = "discreet"
-OPENED = (
+IN_USE = (
     "others have it open: end everything that works on its trials, including servers and "
     "timers, and try again; nothing was changed"
 )
 
 
-class Store:
+class Database:
     """A database of trials, for one thread at a time: whoever uses it holds `lock`."""
 
     def __init__(self, url: str | sa.URL, must_exist: bool = False, keeps_log: bool = True) -> None:
-        self.dialect = dialect_of(url if isinstance(url, str | sa.URL) else "")
+        self.dialect = make_dialect(url if isinstance(url, str | sa.URL) else "")
         self.dialect.keeps_log = keeps_log
-        self.dialect.find(must_exist)
+        self.dialect.check_location(must_exist)
         self.lock = threading.RLock()
         self.pid = os.getpid()
         self._rights: Rights | None = None
         self.engine = self._make_engine()
         weakref.finalize(self, self.engine.dispose)
-        close_at_fork(self)
+        close_before_fork(self)
         try:
             self._prepare(not must_exist)
         except BaseException:
@@ -239,7 +239,7 @@ class Store:
             warn_if_readable(path)
 
     @classmethod
-    def of_file(cls, path: str, must_exist: bool = False) -> "Store":
+    def open_file(cls, path: str, must_exist: bool = False) -> "Database":
         """A file of SQLite that is moved as one, such as a backup, whatever its name
         has in it.
         """
@@ -261,9 +261,9 @@ class Store:
         return self.dialect.user
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """What to call the database in a message: a file by its path."""
-        return self.dialect.called
+        return self.dialect.label
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
@@ -302,29 +302,29 @@ class Store:
             self._commit(connection)
 
     @contextmanager
-    def snapshot_all(self) -> Iterator[Whole]:
+    def snapshot_all(self) -> Iterator[AllTrials]:
         """All trials, as they are at one moment."""
         with self._connection(**self.dialect.reading) as connection:
-            yield Whole(connection, False, self.dialect.clock)
+            yield AllTrials(connection, False, self.dialect.clock)
 
     @contextmanager
-    def exclusive(self) -> Iterator[Whole]:
+    def exclusive(self) -> Iterator[AllTrials]:
         """One transaction on all trials, while nobody else has the database open."""
         try:
             with self.lock, self._connection() as connection:
-                if not self.dialect.claim(connection):
-                    self._fail(OPENED)
-                yield Whole(connection, self.dialect.locks_rows, self.dialect.clock)
+                if not self.dialect.lock_exclusively(connection):
+                    self._fail(IN_USE)
+                yield AllTrials(connection, self.dialect.locks_rows, self.dialect.clock)
                 self._commit(connection)
         finally:
             self.close()
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """The trials in this database."""
         with self._connection(**self.dialect.reading) as connection:
             return sorted(connection.execute(sa.select(trials.c.name)).scalars())
 
-    def rows(self) -> list[tuple[str, str, int, str]]:
+    def list_rows(self) -> list[tuple[str, str, int, str]]:
         """(name, protocol, people, state) of each trial, by name."""
         columns = (trials.c.name, trials.c.protocol, trials.c.participants, trials.c.state)
         with self._connection(**self.dialect.reading) as connection:
@@ -351,7 +351,7 @@ class Store:
         try:
             if not self.rights().scrubs:
                 return False
-            with self._connection(**self.dialect.alone) as connection:
+            with self._connection(**self.dialect.autocommit) as connection:
                 return self.dialect.scrub(connection)
         except StoreError:
             self.close()
@@ -366,8 +366,8 @@ class Store:
         logging.getLogger(f"sqlalchemy.engine.Engine.{LOGGING_NAME}").setLevel(logging.WARNING)
         hidden: dict[str, Any] = {"hide_parameters": True, "logging_name": LOGGING_NAME}
         engine = sa.create_engine(self.dialect.url, **hidden, **self.dialect.engine_options)
-        self.dialect.listen(engine)
-        sa.event.listen(engine, "handle_error", _let_go)
+        self.dialect.set_up_engine(engine)
+        sa.event.listen(engine, "handle_error", _roll_back_interrupted)
         return engine
 
     @contextmanager
@@ -375,7 +375,7 @@ class Store:
         """A connection with errors put plainly; what was not committed is rolled
         back.
         """
-        with Later(), self.lock:
+        with DeferredSigint(), self.lock:
             if self.pid != os.getpid():
                 self._fail(
                     "this process was forked without Python's knowledge: open the trial in each "
@@ -385,7 +385,7 @@ class Store:
                 with self.engine.connect() as connection:
                     yield connection.execution_options(**options)
             except sa.exc.SQLAlchemyError as error:
-                self._fail(f"{self.dialect.reason(error)}; nothing was changed")
+                self._fail(f"{self.dialect.describe_error(error)}; nothing was changed")
 
     def _commit(self, connection: sa.Connection) -> None:
         try:
@@ -406,10 +406,10 @@ class Store:
             if there:
                 self._check_version(connection)
         if not there and not new:
-            raise InvalidInputError(NO_TRIALS.format(self.called))
-        with self._connection(**self.dialect.alone) as connection:
-            self.dialect.prepare(connection)
-            if self.dialect.told and not self.dialect.files:
+            raise InvalidInputError(NO_TRIALS.format(self.label))
+        with self._connection(**self.dialect.autocommit) as connection:
+            self.dialect.check_server(connection)
+            if self.dialect.is_address_shown and not self.dialect.files:
                 warn_if_logged(connection)
         if there:
             return
@@ -426,20 +426,20 @@ class Store:
         """Refuse tables of another version."""
         version = connection.execute(sa.select(sa.func.max(about.c.version))).scalar()
         if version != schema.SCHEMA:
-            raise StoreError(f"{self.called}: {OTHER_VERSION.format(version, schema.SCHEMA)}")
+            raise StoreError(f"{self.label}: {OTHER_VERSION.format(version, schema.SCHEMA)}")
 
     def _fail(self, reason: str) -> NoReturn:
         """Raise, without the driver's own error as context: that one holds what was to
         be written.
         """
-        failure = StoreError(f"{self.called}: {reason}")
+        failure = StoreError(f"{self.label}: {reason}")
         try:
             raise failure
         finally:
             failure.__context__ = None
 
 
-def _let_go(context: sa.engine.ExceptionContext) -> None:
+def _roll_back_interrupted(context: sa.engine.ExceptionContext) -> None:
     """Roll back after Ctrl-C like after any error.
 
     A connection thrown away with a cursor open keeps SQLite's lock.

@@ -18,19 +18,19 @@ from discreet.trials.store.postgresql import (
     Rights,
     Vacuum,
     begin,
-    claim_server,
-    look_after,
-    rights_of,
+    check_idle_connections,
+    lock_server,
+    read_rights,
 )
 from discreet.trials.store.sqlite import (
     BUSY_SECONDS,
-    LOG,
-    Opening,
-    RefusedError,
-    Untold,
-    claim_file,
+    LOG_SUFFIX,
+    FileRefusedError,
+    HiddenAddress,
+    SQLiteFile,
     empty_log,
-    file_at,
+    find_identity,
+    lock_file,
 )
 
 SCRUB_SECONDS = 0.2
@@ -42,7 +42,7 @@ class Dialect(ABC):
     engine_options: ClassVar[dict[str, Any]] = {}
     reading: ClassVar[dict[str, Any]]
     """Options of a connection that takes one consistent look."""
-    alone: ClassVar[dict[str, Any]]
+    autocommit: ClassVar[dict[str, Any]]
     """Options of a connection without a transaction."""
     locks_rows: ClassVar[bool] = True
     """Whether a trial's row is locked by itself; else a writer has the whole
@@ -53,7 +53,7 @@ class Dialect(ABC):
     reasons: ClassVar[dict[tuple[str, ...], str]]
     """What the codes of errors that begin so mean, and what to do."""
 
-    told = True
+    is_address_shown = True
     """Whether messages may tell where the database is."""
     keeps_log = True
     """Whether a log beside a file stays when that is closed; servers see to theirs."""
@@ -73,14 +73,14 @@ class Dialect(ABC):
         return self.url.set(query={}).render_as_string(hide_password=True)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where the database is, for people."""
         return self.address
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """What to call the database in a message."""
-        return self.place if self.told else "the database"
+        return self.location if self.is_address_shown else "the database"
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -98,21 +98,21 @@ class Dialect(ABC):
             return "unknown"
 
     @abstractmethod
-    def find(self, must_exist: bool) -> None:
+    def check_location(self, must_exist: bool) -> None:
         """Before the first connection: refuse, or make, what must be there."""
 
     @abstractmethod
-    def listen(self, engine: sa.Engine) -> None:
+    def set_up_engine(self, engine: sa.Engine) -> None:
         """Set up each new connection of the engine."""
 
     @abstractmethod
-    def claim(self, connection: sa.Connection) -> bool:
+    def lock_exclusively(self, connection: sa.Connection) -> bool:
         """Before its first statement: keep all others out until the connection is
         closed; false if somebody has the database open.
         """
 
     @abstractmethod
-    def prepare(self, alone: sa.Connection) -> None:
+    def check_server(self, alone: sa.Connection) -> None:
         """Before tables are made or used, each time."""
 
     @abstractmethod
@@ -134,14 +134,14 @@ class Dialect(ABC):
         return True
 
     @abstractmethod
-    def code(self, error: Any) -> str | None:
+    def read_code(self, error: Any) -> str | None:
         """The code of a driver's error."""
 
-    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+    def describe_error(self, error: sa.exc.SQLAlchemyError) -> str:
         """What is wrong, in words of ours: the database's own may be in any language,
         and hold data.
         """
-        code = self.code(getattr(error, "orig", None))
+        code = self.read_code(getattr(error, "orig", None))
         if code:
             known = (words for signs, words in self.reasons.items() if code.startswith(signs))
             return next(known, f"the database refused ({code})")
@@ -154,7 +154,7 @@ class SQLite(Dialect):
     """A file with a write-ahead log; one writer at a time."""
 
     reading: ClassVar[dict[str, Any]] = {"discreet_begin": "BEGIN"}
-    alone: ClassVar[dict[str, Any]] = {"discreet_begin": ""}
+    autocommit: ClassVar[dict[str, Any]] = {"discreet_begin": ""}
     locks_rows = False
     reasons: ClassVar[dict[tuple[str, ...], str]] = {
         ("SQLITE_BUSY", "SQLITE_LOCKED"): why.BUSY,
@@ -168,7 +168,7 @@ class SQLite(Dialect):
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__(url)
-        self._opening = Opening(self.place)
+        self._opening = SQLiteFile(self.location)
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """A file, and nothing else."""
@@ -182,36 +182,36 @@ class SQLite(Dialect):
         return url
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The file."""
         return str(self.url.database)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The file, its log, and the log's index."""
-        return tuple(f"{self.place}{end}" for end in ("", LOG, "-shm"))
+        return tuple(f"{self.location}{end}" for end in ("", LOG_SUFFIX, "-shm"))
 
-    def find(self, must_exist: bool) -> None:
+    def check_location(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches
         will be in it.
         """
-        self._opening.new, self._opening.keeps = not must_exist, self.keeps_log
+        self._opening.may_be_empty, self._opening.keeps_log = not must_exist, self.keeps_log
         with contextlib.suppress(OSError):
-            if must_exist and not os.stat(self.place).st_size:
-                raise InvalidInputError(why.NO_TRIALS.format(self.called))
-        if Path(self.place).exists():
+            if must_exist and not os.stat(self.location).st_size:
+                raise InvalidInputError(why.NO_TRIALS.format(self.label))
+        if Path(self.location).exists():
             return
-        if must_exist and not self.told:
-            raise StoreError(f"{self.called}: {why.GONE}")
+        if must_exist and not self.is_address_shown:
+            raise StoreError(f"{self.label}: {why.GONE}")
         if must_exist:
             raise InvalidInputError(
-                f"there is no file {self.called}: check the name, or create a trial. If the file "
+                f"there is no file {self.label}: check the name, or create a trial. If the file "
                 "was lost, restore a backup: discreet trial restore FILE"
             )
         with contextlib.suppress(OSError):  # SQLite says what is wrong
-            os.close(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
-    def listen(self, engine: sa.Engine) -> None:
+    def set_up_engine(self, engine: sa.Engine) -> None:
         """The driver begins no transactions by itself: we do. A file that was put in
         the place of the one that is open, or taken away, is noticed whenever a
         connection is used.
@@ -225,38 +225,38 @@ class SQLite(Dialect):
         """Open the file, and note which one it is."""
         try:
             connection, record.info["file"] = self._opening.connect(options)
-        except RefusedError as error:
-            raise StoreError(f"{self.called}: {error}") from None
+        except FileRefusedError as error:
+            raise StoreError(f"{self.label}: {error}") from None
         return connection
 
     def _close(self, connection: Any, record: Any) -> None:
         """The file is whole by itself when nobody has it open."""
         with contextlib.suppress(sqlite3.Error):
-            if file_at(self.place) == record.info["file"]:
+            if find_identity(self.location) == record.info["file"]:
                 empty_log(connection, 0.0)
 
     def _check_file(self, _connection: Any, record: Any, _proxy: Any) -> None:
         """Let go of a connection to a file that is no longer there: SQLAlchemy makes
         another one.
         """
-        if file_at(self.place) != record.info["file"]:
+        if find_identity(self.location) != record.info["file"]:
             raise sa.exc.DisconnectionError
 
     def in_place(self, connection: sa.Connection) -> bool:
         """Whether the open file is the one at its path."""
-        return bool(file_at(self.place) == connection.info["file"])
+        return bool(find_identity(self.location) == connection.info["file"])
 
-    def claim(self, connection: sa.Connection) -> bool:
+    def lock_exclusively(self, connection: sa.Connection) -> bool:
         """By SQLite's lock of the file."""
-        self._opening.let_go(_driver(connection))
-        return claim_file(_driver(connection))
+        self._opening.detach_keeper(_raw_connection(connection))
+        return lock_file(_raw_connection(connection))
 
-    def prepare(self, alone: sa.Connection) -> None:
+    def check_server(self, alone: sa.Connection) -> None:
         """A write-ahead log: readers and a writer do not wait for each other. (A
         restore that was killed may have left the file without.)
         """
         alone.exec_driver_sql("PRAGMA main.journal_mode = WAL")
-        self._opening.has_log(_driver(alone), alone.info["file"])
+        self._opening.note_new_log(_raw_connection(alone), alone.info["file"])
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Nothing: a writer has the whole file."""
@@ -265,14 +265,14 @@ class SQLite(Dialect):
         """Outcomes are overwritten where they are; old pages live on in the log until
         it is emptied, which readers can delay.
         """
-        return empty_log(_driver(alone), SCRUB_SECONDS)
+        return empty_log(_raw_connection(alone), SCRUB_SECONDS)
 
-    def code(self, error: Any) -> str | None:
+    def read_code(self, error: Any) -> str | None:
         """Its name, such as SQLITE_FULL."""
         return getattr(error, "sqlite_errorname", None)
 
 
-def _driver(connection: sa.Connection) -> Any:
+def _raw_connection(connection: sa.Connection) -> Any:
     """The connection of the driver, outside of a transaction."""
     return connection.connection.dbapi_connection
 
@@ -291,7 +291,7 @@ class PostgreSQL(Dialect):
 
     engine_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
     reading: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ"}
-    alone: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+    autocommit: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
     clock: ClassVar[sa.TextClause | None] = sa.text("SELECT extract(epoch from clock_timestamp())")
     reasons: ClassVar[dict[tuple[str, ...], str]] = {
         ("55P03",): why.BUSY,
@@ -318,20 +318,20 @@ class PostgreSQL(Dialect):
         """The user of the server, if the address names one."""
         return self.url.username or super().user
 
-    def find(self, must_exist: bool) -> None:
+    def check_location(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""
 
-    def claim(self, connection: sa.Connection) -> bool:
+    def lock_exclusively(self, connection: sa.Connection) -> bool:
         """By a lock that every connection shares."""
-        return claim_server(connection)
+        return lock_server(connection)
 
-    def prepare(self, alone: sa.Connection) -> None:
+    def check_server(self, alone: sa.Connection) -> None:
         """A server is durable by its settings, and each connection sees to it."""
 
-    def listen(self, engine: sa.Engine) -> None:
+    def set_up_engine(self, engine: sa.Engine) -> None:
         """Set up sessions when they begin, and look after them."""
         sa.event.listen(engine, "connect", self._set_up)
-        look_after(engine)
+        check_idle_connections(engine)
 
     def _set_up(self, connection: Any, _record: Any) -> None:
         """Set up a tables."""
@@ -347,9 +347,9 @@ class PostgreSQL(Dialect):
 
     def rights(self, connection: sa.Connection) -> Rights:
         """As the server has them."""
-        return rights_of(connection)
+        return read_rights(connection)
 
-    def code(self, error: Any) -> str | None:
+    def read_code(self, error: Any) -> str | None:
         """Its SQLSTATE, such as 53100."""
         return getattr(error, "sqlstate", None)
 
@@ -358,7 +358,7 @@ DIALECTS: dict[str, type[Dialect]] = {"sqlite": SQLite, "postgresql": PostgreSQL
 """By the name with which an address begins."""
 
 
-def dialect_of(url: str | sa.URL) -> Dialect:
+def make_dialect(url: str | sa.URL) -> Dialect:
     """The kind of database at this address, or what is wrong with it."""
     try:
         read = sa.make_url(url)
@@ -372,5 +372,5 @@ def dialect_of(url: str | sa.URL) -> Dialect:
         known = " or ".join(DIALECTS)
         raise InvalidInputError(f"trials are kept in {known}; there is no store for {backend}")
     found = DIALECTS[backend](read)
-    found.told = not isinstance(url, Untold)
+    found.is_address_shown = not isinstance(url, HiddenAddress)
     return found

@@ -81,7 +81,7 @@ NUMBERED = (trials.c.trial, tokens.c.number)
 ALL = (*metadata.sorted_tables, *doors.sorted_tables)
 
 
-def grants(
+def make_grants(
     managers: Sequence[str] = (),
     sites: Sequence[str] = (),
     monitors: Sequence[str] = (),
@@ -97,23 +97,27 @@ def grants(
     change or delete a public event.
     """
     roles = {"service": services, "manager": managers, "site": sites, "monitor": monitors}
-    names = [_plain(f"the {kind}", name) for kind, some in roles.items() for name in some]
+    names = [_check_role(f"the {kind}", name) for kind, some in roles.items() for name in some]
     if not names:
         raise InvalidInputError("name at least one role: a service, a manager, a site or a monitor")
     if len(set(names)) < len(names):
         raise InvalidInputError(
             "name each role once: a manager may do everything that the others may"
         )
-    place = _quoted(_plain("the schema", schema, taken=()))
-    lines = [*_begin(place, schema), *_tables(), *_take_away(place, names)]
+    place = _quote_role(_check_role("the schema", schema, taken=()))
+    lines = [
+        *_start_statements(place, schema),
+        *_create_statements(),
+        *_revoke_statements(place, names),
+    ]
     kinds = ((services, SERVICE), (managers, MANAGER), (sites, SITE), (monitors, MONITOR))
     for some, rights in kinds:
         for name in some:
-            lines += _give(place, _quoted(name), rights)
+            lines += _grant_statements(place, _quote_role(name), rights)
     return "\n".join([*lines, "COMMIT;", ""])
 
 
-def _plain(what: str, name: str, taken: Sequence[str] = NOBODY) -> str:
+def _check_role(what: str, name: str, taken: Sequence[str] = NOBODY) -> str:
     """A name that is safe in quotes, and means what it says."""
     if not isinstance(name, str) or not PLAIN.fullmatch(name) or name in taken:
         raise InvalidInputError(
@@ -123,11 +127,11 @@ def _plain(what: str, name: str, taken: Sequence[str] = NOBODY) -> str:
     return name
 
 
-def _quoted(name: str) -> str:
+def _quote_role(name: str) -> str:
     return f'"{name}"'
 
 
-def _begin(place: str, schema: str) -> Iterator[str]:
+def _start_statements(place: str, schema: str) -> Iterator[str]:
     """A transaction that works in the schema, which is made if it is not there."""
     yield "-- The tables of discreet, and who may do what with them: for their owner, in psql."
     yield "BEGIN;"
@@ -141,15 +145,15 @@ def _begin(place: str, schema: str) -> Iterator[str]:
         yield f"-- Addresses of trials then end with ?options=-csearch_path%3D{schema}"
 
 
-def _tables() -> Iterator[str]:
+def _create_statements() -> Iterator[str]:
     """Yield what makes the tables of this version; others are refused."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in ALL:
         made = sa.schema.CreateTable(table, if_not_exists=True).compile(dialect=dialect)
-        yield f"{_trimmed(str(made))};"
+        yield f"{_trim(str(made))};"
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             found = sa.schema.CreateIndex(index, if_not_exists=True).compile(dialect=dialect)
-            yield f"{_trimmed(str(found))};"
+            yield f"{_trim(str(found))};"
     yield f"{NO_STATISTICS};"
     yield f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});"
     yield (
@@ -159,27 +163,27 @@ def _tables() -> Iterator[str]:
     )
 
 
-def _trimmed(statement: str) -> str:
+def _trim(statement: str) -> str:
     return "\n".join(line.rstrip() for line in statement.strip().splitlines())
 
 
-def _take_away(place: str, names: Sequence[str]) -> Iterator[str]:
+def _revoke_statements(place: str, names: Sequence[str]) -> Iterator[str]:
     """Nobody has a right that is not given below."""
-    roles = ", ".join(["PUBLIC", *map(_quoted, names)])
+    roles = ", ".join(["PUBLIC", *map(_quote_role, names)])
     for table in ALL:
         yield f"REVOKE ALL ON {place}.{table.name} FROM {roles};"
     for column in NUMBERED:
-        yield f"REVOKE ALL ON SEQUENCE {_numbers(place, column)} FROM {roles};"
+        yield f"REVOKE ALL ON SEQUENCE {_sequence_statement(place, column)} FROM {roles};"
 
 
-def _give(place: str, role: str, rights: Given) -> Iterator[str]:
+def _grant_statements(place: str, role: str, rights: Given) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA {place} TO {role};"
     for table in ALL:
         if table in rights:
             yield f"GRANT {rights[table]} ON {place}.{table.name} TO {role};"
     for column in NUMBERED:
         if "INSERT" in rights.get(column.table, ""):
-            yield f"GRANT USAGE ON SEQUENCE {_numbers(place, column)} TO {role};"
+            yield f"GRANT USAGE ON SEQUENCE {_sequence_statement(place, column)} TO {role};"
     if outcomes in rights:
         yield (
             "DO $$ BEGIN IF current_setting('server_version_num')::integer >= 170000 THEN "
@@ -187,6 +191,6 @@ def _give(place: str, role: str, rights: Given) -> Iterator[str]:
         )
 
 
-def _numbers(place: str, column: "sa.Column[int]") -> str:
+def _sequence_statement(place: str, column: "sa.Column[int]") -> str:
     """The sequence that numbers trials, or tokens."""
     return f"{place}.{column.table.name}_{column.name}_seq"

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from discreet.errors import LoggedOutcomesWarning, warn_caller
 from discreet.trials.store.schema import erasing, outcomes, round_keys
-from discreet.trials.store.sqlite import FAREWELL
+from discreet.trials.store.sqlite import CLOSE_SECONDS
 
 _KEY = "hashtext('discreet_open'), hashtext(coalesce(current_schema(), ''))"
 SHARE = f"SELECT pg_advisory_lock_shared({_KEY})"
@@ -36,11 +36,11 @@ NO_AUDITS = "pgaudit.log_parameter = off"
 """What an administrator sets so that the server logs no parameters of statements."""
 
 
-def claim_server(connection: sa.Connection) -> bool:
+def lock_server(connection: sa.Connection) -> bool:
     """The same on a server, before the first statement: until the connection is closed,
     nobody else has the trials of this schema open; false if somebody has.
     """
-    until = time.monotonic() + FAREWELL
+    until = time.monotonic() + CLOSE_SECONDS
     while not connection.exec_driver_sql(CLAIM).scalar_one():
         if time.monotonic() > until:
             return False
@@ -52,7 +52,9 @@ def warn_if_logged(connection: sa.Connection) -> None:
     """Warn of a server that writes parameters of statements into its log: outcomes are
     sent as parameters.
     """
-    found = _find_logged({name: setting for name, setting in connection.execute(_settings)})
+    found = _find_logged_statements(
+        {name: setting for name, setting in connection.execute(_settings)}
+    )
     if found:
         advice = " and ".join(dict.fromkeys(found.values()))
         warn_caller(
@@ -62,7 +64,7 @@ def warn_if_logged(connection: sa.Connection) -> None:
         )
 
 
-def _find_logged(settings: Mapping[str, str]) -> dict[str, str]:
+def _find_logged_statements(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with which parameters are logged, and what to set."""
 
     def number(name: str, usual: float) -> float:
@@ -108,7 +110,7 @@ def begin(connection: Any, seconds: float) -> None:
     connection.commit()
 
 
-def look_after(engine: sa.Engine) -> None:
+def check_idle_connections(engine: sa.Engine) -> None:
     """Let go of connections that have ended while nobody used them: SQLAlchemy makes
     others.
     """
@@ -119,9 +121,9 @@ def look_after(engine: sa.Engine) -> None:
     def check(connection: Any, record: Any, _proxy: Any) -> None:
         used = record.info.get("used", math.inf)
         try:
-            if time.monotonic() - used > IDLE or _has_word(connection):
+            if time.monotonic() - used > IDLE or _has_pending_message(connection):
                 engine.dialect.do_ping(connection)
-            _plan_again(connection, record.info)
+            _replan_soon(connection, record.info)
         except engine.dialect.loaded_dbapi.Error:
             raise sa.exc.DisconnectionError from None
 
@@ -129,7 +131,7 @@ def look_after(engine: sa.Engine) -> None:
     sa.event.listen(engine, "checkout", check)
 
 
-def _plan_again(connection: Any, about: dict[str, Any]) -> None:
+def _replan_soon(connection: Any, about: dict[str, Any]) -> None:
     """Whenever a connection was used twice as often as before, have the server decide
     anew how to find what is asked for. It does so once for a statement that comes again
     and again, when tables are still so small that it reads them whole; and then only
@@ -141,7 +143,7 @@ def _plan_again(connection: Any, about: dict[str, Any]) -> None:
         connection.commit()
 
 
-def _has_word(connection: Any) -> bool:
+def _has_pending_message(connection: Any) -> bool:
     """Whether something has come from the server that nobody asked for: mostly that
     the connection has ended.
     """
@@ -164,9 +166,9 @@ FOR_NOW = {
 """Settings while the table is written: nobody waits for long, and what was skipped is
 told, whatever the administrator's defaults are.
 """
-GAVE_UP = ("55P03", "57014")
+TIMEOUT_CODES = ("55P03", "57014")
 """Codes of errors: it would have taken too long."""
-REST_SECONDS = 60.0
+RETRY_SECONDS = 60.0
 """How long not to try again what took too long."""
 
 
@@ -181,7 +183,7 @@ class Rights(NamedTuple):
     """Read all that `verify` compares with the record."""
 
 
-def rights_of(connection: sa.Connection) -> Rights:
+def read_rights(connection: sa.Connection) -> Rights:
     """What this user may do to the tables."""
     newer = (connection.dialect.server_version_info or ()) >= MAINTAIN
     maintains = f"has_table_privilege('{outcomes.name}', 'MAINTAIN')" if newer else "false"
@@ -233,35 +235,35 @@ class Vacuum:
         if seen >= erased or time.monotonic() < self.rests:
             return False
         try:
-            with _for_now(alone), _warnings(alone) as warned:
+            with _with_settings(alone), _collect_warnings(alone) as warned:
                 alone.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {outcomes.name}")
         except sa.exc.DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in GAVE_UP:
+            if getattr(error.orig, "sqlstate", None) not in TIMEOUT_CODES:
                 raise
-            self.rests = time.monotonic() + REST_SECONDS
+            self.rests = time.monotonic() + RETRY_SECONDS
             return False
         return not warned
 
 
 @contextmanager
-def _for_now(alone: sa.Connection) -> Iterator[None]:
+def _with_settings(alone: sa.Connection) -> Iterator[None]:
     """Other settings for a while."""
     shown = ", ".join(f"current_setting('{name}')" for name in FOR_NOW)
     before = alone.exec_driver_sql(f"SELECT {shown}").one()
-    _set(alone, FOR_NOW)
+    _apply_settings(alone, FOR_NOW)
     try:
         yield
     finally:
-        _set(alone, dict(zip(FOR_NOW, before, strict=True)))
+        _apply_settings(alone, dict(zip(FOR_NOW, before, strict=True)))
 
 
-def _set(alone: sa.Connection, settings: dict[str, str]) -> None:
+def _apply_settings(alone: sa.Connection, settings: dict[str, str]) -> None:
     made = ", ".join(f"set_config('{name}', :{name}, false)" for name in settings)
     alone.execute(sa.text(f"SELECT {made}"), settings)
 
 
 @contextmanager
-def _warnings(alone: sa.Connection) -> Iterator[list[Any]]:
+def _collect_warnings(alone: sa.Connection) -> Iterator[list[Any]]:
     """The codes of the server's warnings: each says that something was skipped."""
     found: list[Any] = []
     driver: Any = alone.connection.driver_connection

@@ -23,9 +23,9 @@ from discreet.trials.store import reasons as why
 
 BUSY_SECONDS = 30.0
 """How long to wait for others who write."""
-LOG = "-wal"
+LOG_SUFFIX = "-wal"
 """What the name of the log has more than the database's."""
-LOG_PAGES = 4000
+CHECKPOINT_PAGES = 4000
 """After which the log is put into the file, 16 MB: every request key touches another
 page, and one that was touched several times is then written to the file once.
 """
@@ -33,82 +33,82 @@ KEEPER = "discreet_keeper"
 """The name of the same file, opened once more to be read only: nobody closes the file
 as the last one before it, and it may not delete anything itself.
 """
-TRIES = 100
+MAX_OPENINGS = 100
 """How often a file is opened that is moved, or changed by others, meanwhile."""
 
 
-class RefusedError(Exception):
+class FileRefusedError(Exception):
     """Why a file is not opened."""
 
 
-class Place(NamedTuple):
+class FileIdentity(NamedTuple):
     """Which file is somewhere."""
 
     device: int
     inode: int
 
 
-def place_of(found: os.stat_result) -> Place:
+def identity_of(found: os.stat_result) -> FileIdentity:
     """Which file was found."""
-    return Place(found.st_dev, found.st_ino)
+    return FileIdentity(found.st_dev, found.st_ino)
 
 
-def file_at(path: str) -> Place | None:
+def find_identity(path: str) -> FileIdentity | None:
     """Which file there is now."""
     with suppress(OSError):
         found = os.stat(path)
-        return Place(found.st_dev, found.st_ino)
+        return FileIdentity(found.st_dev, found.st_ino)
     return None
 
 
-def log_in_use(path: str | Path) -> bool:
+def has_log_content(path: str | Path) -> bool:
     """Whether a part of what is in a file is in the log beside it."""
     with suppress(OSError):
-        return os.stat(f"{path}{LOG}").st_size > 0
+        return os.stat(f"{path}{LOG_SUFFIX}").st_size > 0
     return False
 
 
-class Opening:
+class SQLiteFile:
     """The way into a file that may be moved, or replaced by another one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.new = False
+        self.may_be_empty = False
         """Whether a file with nothing in it may become a database."""
-        self.keeps = True
+        self.keeps_log = True
         """Whether the log stays when the file is closed, if only its owner may write to
         it: others could not write to the owner's log.
         """
-        self._logs: dict[Place, Place] = {}
+        self._logs: dict[FileIdentity, FileIdentity] = {}
         """Of each log that was seen, the file that it belongs to."""
 
-    def connect(self, options: Mapping[str, Any]) -> tuple[sqlite3.Connection, Place]:
+    def connect(self, options: Mapping[str, Any]) -> tuple[sqlite3.Connection, FileIdentity]:
         """Open the file that is there, and its log, and say which one it is."""
-        for _ in range(TRIES):
+        for _ in range(MAX_OPENINGS):
             before = self._look()
             connection = None
             try:
                 connection = sqlite3.connect(f"{_uri(self.path)}?mode=rw", uri=True, **options)
                 if self._unmoved(before):  # nothing was looked into up to here
-                    self._set_up(connection, self.keeps and not before.st_mode & 0o022)
+                    self._set_up(connection, self.keeps_log and not before.st_mode & 0o022)
                     if self._unmoved(before):
-                        self._note_log(place_of(before))
-                        return connection, place_of(before)
+                        self._note_log(identity_of(before))
+                        return connection, identity_of(before)
                 connection.close()
             except sqlite3.Error:
                 if connection is not None:
                     connection.close()
                 if self._unmoved(before):
                     raise
-        raise RefusedError(why.BUSY)
+        raise FileRefusedError(why.BUSY)
 
-    def has_log(self, connection: sqlite3.Connection, file: Place) -> None:
+    def note_new_log(self, connection: sqlite3.Connection, file: FileIdentity) -> None:
         """From now on a file that was new has a log."""
-        _keep_log(connection)
+        _read_keeper(connection)
         self._note_log(file)
-        self.new = False
+        self.may_be_empty = False
 
-    def let_go(self, connection: sqlite3.Connection) -> None:
+    def detach_keeper(self, connection: sqlite3.Connection) -> None:
         """Have the log deleted when the file is closed, by whoever has it alone."""
         if _has_keeper(connection):
             connection.execute(f"DETACH DATABASE {KEEPER}")
@@ -120,13 +120,13 @@ class Opening:
         try:
             found = os.stat(self.path)
         except OSError:
-            raise RefusedError(why.NOT_OPENED if self.new else why.GONE) from None
-        if not (found.st_size or self.new):
-            raise RefusedError(why.EMPTY)
-        log, file = file_at(self.path + LOG), place_of(found)
+            raise FileRefusedError(why.NOT_OPENED if self.may_be_empty else why.GONE) from None
+        if not (found.st_size or self.may_be_empty):
+            raise FileRefusedError(why.EMPTY)
+        log, file = find_identity(self.path + LOG_SUFFIX), identity_of(found)
         owner = file if log is None else self._logs.get(log, file)
-        if log_in_use(self.path) and (owner != file or not found.st_size):
-            raise RefusedError(why.FOREIGN_LOG)
+        if has_log_content(self.path) and (owner != file or not found.st_size):
+            raise FileRefusedError(why.FOREIGN_LOG)
         return found
 
     def _set_up(self, connection: sqlite3.Connection, keeps: bool) -> None:
@@ -135,13 +135,13 @@ class Opening:
         """
         connection.isolation_level = None
         wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
-        often = f"wal_autocheckpoint = {LOG_PAGES}"
+        often = f"wal_autocheckpoint = {CHECKPOINT_PAGES}"
         for pragma in (wait, "synchronous = FULL", "secure_delete = ON", often):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         if keeps:
             connection.execute(f"ATTACH DATABASE ? AS {KEEPER}", (f"{_uri(self.path)}?mode=ro",))
         connection.execute("SELECT count(*) FROM main.sqlite_master").fetchall()
-        _keep_log(connection)
+        _read_keeper(connection)
 
     def _unmoved(self, before: os.stat_result) -> bool:
         """Whether a file is where it was: if it was moved and moved back, or written
@@ -149,11 +149,11 @@ class Opening:
         """
         with suppress(OSError):
             now = os.stat(self.path)
-            return place_of(now) == place_of(before) and now.st_ctime_ns == before.st_ctime_ns
+            return identity_of(now) == identity_of(before) and now.st_ctime_ns == before.st_ctime_ns
         return False
 
-    def _note_log(self, file: Place) -> None:
-        log = file_at(self.path + LOG)
+    def _note_log(self, file: FileIdentity) -> None:
+        log = find_identity(self.path + LOG_SUFFIX)
         if log is not None:
             self._logs[log] = file
 
@@ -162,7 +162,7 @@ def _has_keeper(connection: sqlite3.Connection) -> bool:
     return any(row[1] == KEEPER for row in connection.execute("PRAGMA database_list").fetchall())
 
 
-def _keep_log(connection: sqlite3.Connection) -> None:
+def _read_keeper(connection: sqlite3.Connection) -> None:
     """Once the file has a log: have the keeper look into it."""
     if _has_keeper(connection):
         connection.execute(f"SELECT count(*) FROM {KEEPER}.sqlite_master").fetchall()
@@ -184,21 +184,21 @@ def _uri(path: str) -> str:
     return Path(path).absolute().as_uri()
 
 
-PATIENCE = 0.2
+LOCK_SECONDS = 0.2
 """Seconds to wait for others who are about to close a file."""
-FAREWELL = 1.0
+CLOSE_SECONDS = 1.0
 """Seconds that a server which has much to do may take to notice that somebody has
 gone.
 """
 
 
-class Untold(str):
+class HiddenAddress(str):
     """An address that no message may tell: those of a service reach its clients."""
 
     __slots__ = ()
 
 
-def claim_file(raw: Any) -> bool:
+def lock_file(raw: Any) -> bool:
     """Lock an SQLite file for one connection, outside of a transaction, until it is
     closed; false if another one has it open.
 
@@ -206,7 +206,7 @@ def claim_file(raw: Any) -> bool:
     lock stays.
     """
     try:
-        raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}").fetchall()
+        raw.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}").fetchall()
         for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "journal_mode = WAL"):
             raw.execute(f"PRAGMA {pragma}").fetchall()
         raw.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}").fetchall()

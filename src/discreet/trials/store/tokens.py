@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
 
 from discreet.errors import StoreError
-from discreet.trials.store.database import Store
+from discreet.trials.store.database import Database
 from discreet.trials.store.tables import TrialTables
 
 UNNOTED = (
@@ -29,9 +29,9 @@ tokens = Table(
     Column("role", String(20), nullable=False),
     Column("trial", String(200)),
     Column("site", String(200)),
-    Column("person", String(100)),
-    Column("made", Float, nullable=False),
-    Column("made_by", String(200), nullable=False),
+    Column("participant", String(100)),
+    Column("created", Float, nullable=False),
+    Column("created_by", String(200), nullable=False),
     Column("expires", Float),
     Column("revoked", Float),
     Column("used", Float),
@@ -70,16 +70,16 @@ class Token:
     """The one trial it is for; None: all."""
     site: str | None
     """The site it is bound to."""
-    person: str | None
+    participant: str | None
     """The one assignment that a participant answers."""
-    made: float
-    made_by: str
+    created: float
+    created_by: str
     expires: float | None
     revoked: float | None
     used: float | None
     """When it was used last, to the minute."""
 
-    def valid(self, now: float) -> bool:
+    def is_valid(self, now: float) -> bool:
         """Whether it opens anything at a time."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
@@ -102,7 +102,7 @@ _publish = sa.text(
 )
 
 
-class Doors:
+class TokenTable:
     """The tokens, logins and published trials of one database.
 
     What is done for one trial is noted in its audit trail, in the same transaction: one
@@ -112,8 +112,8 @@ class Doors:
     afterwards.
     """
 
-    def __init__(self, store: Store, noting: Store | None = None) -> None:
-        self.store = store
+    def __init__(self, store: Database, noting: Database | None = None) -> None:
+        self.database = store
         self._noting = noting or store
         with store.begin(schema=True) as connection:
             metadata.create_all(connection)
@@ -138,37 +138,37 @@ class Doors:
         """Keep a token, under a number of its own and the time of the database."""
         with self._noting.begin() as connection:
             row = {field.name: getattr(made, field.name) for field in fields(Token)}
-            row |= {"hash": hash, "made": self._now(connection)}
+            row |= {"hash": hash, "created": self._now(connection)}
             del row["number"]
             connection.execute(tokens.insert(), row)
             token = Token(*connection.execute(_by_hash, {"hash": hash}).one())
-            self._note_made(connection, token)
+            self._audit_creation(connection, token)
             return token
 
-    def by_hash(self, hash: bytes) -> Token | None:
+    def find(self, hash: bytes) -> Token | None:
         """The token of a secret, valid or not."""
         with self._reading() as connection:
             found = connection.execute(_by_hash, {"hash": hash}).one_or_none()
         return None if found is None else Token(*found)
 
-    def all(self) -> list[Token]:
+    def list_all(self) -> list[Token]:
         """Every token, the newest first."""
         newest = sa.select(*_columns).order_by(tokens.c.number.desc())
         with self._reading() as connection:
             return [Token(*row) for row in connection.execute(newest)]
 
-    def valid(self, numbers: Collection[int]) -> set[int]:
+    def find_valid(self, numbers: Collection[int]) -> set[int]:
         """Which of these tokens open anything now."""
         wanted = sa.select(*_columns).where(tokens.c.number.in_(sorted(numbers)))
         with self._reading() as connection:
             now = self._now(connection)
             found = [Token(*row) for row in connection.execute(wanted)]
-        return {token.number for token in found if token.valid(now)}
+        return {token.number for token in found if token.is_valid(now)}
 
     def revoke(self, number: int, by: str) -> bool:
         """Make a token and its logins of no use from now on; false if there is none."""
         here = tokens.c.number == number
-        with self.store.begin() as connection:
+        with self.database.begin() as connection:
             now = self._now(connection)
             found = connection.execute(sa.select(*_columns).where(here)).one_or_none()
             fresh = tokens.update().where(here & tokens.c.revoked.is_(None))
@@ -176,12 +176,12 @@ class Doors:
             for table in (logins, codes):
                 connection.execute(table.delete().where(table.c.token == number))
         if done and found is not None:
-            self._note_revoked(Token(*found), by)
+            self._audit_revocation(Token(*found), by)
         return found is not None
 
-    def touch(self, number: int) -> None:
+    def note_use(self, number: int) -> None:
         """Note that a token was used."""
-        with self.store.begin() as connection:
+        with self.database.begin() as connection:
             here = tokens.update().where(tokens.c.number == number)
             connection.execute(here.values(used=self._now(connection)))
 
@@ -189,13 +189,13 @@ class Doors:
 
     def log_in(self, hash: bytes, token: int, seconds: float) -> None:
         """Keep the login of a browser for a while, and forget what is over."""
-        with self.store.begin() as connection:
+        with self.database.begin() as connection:
             now = self._now(connection)
             connection.execute(logins.delete().where(logins.c.expires < now))
             row = {"hash": hash, "token": token, "expires": now + seconds}
             connection.execute(logins.insert(), row)
 
-    def by_login(self, hash: bytes) -> Token | None:
+    def find_login(self, hash: bytes) -> Token | None:
         """The token that a browser has logged in with."""
         with self._reading() as connection:
             values = {"hash": hash, "now": self._now(connection)}
@@ -204,7 +204,7 @@ class Doors:
 
     def log_out(self, hash: bytes) -> None:
         """Forget a login."""
-        with self.store.begin() as connection:
+        with self.database.begin() as connection:
             connection.execute(logins.delete().where(logins.c.hash == hash))
 
     def add_code(self, hash: bytes, token: Token, seconds: float, by: str | None) -> None:
@@ -212,16 +212,16 @@ class Doors:
         somebody else makes it for the holder of the token, note that in the audit
         trail.
         """
-        store = self.store if by is None else self._noting
+        store = self.database if by is None else self._noting
         with store.begin() as connection:
             now = self._now(connection)
             connection.execute(codes.delete().where(codes.c.expires < now))
             row = {"hash": hash, "token": token.number, "expires": now + seconds}
             connection.execute(codes.insert(), row)
             if by is not None:
-                self._note(connection, token.trial, by, f"token link {token.number}", token.site)
+                self._audit(connection, token.trial, by, f"token link {token.number}", token.site)
 
-    def by_code(self, hash: bytes) -> Token | None:
+    def find_code(self, hash: bytes) -> Token | None:
         """Return the token of a login code that has not expired, valid or not."""
         with self._reading() as connection:
             values = {"hash": hash, "now": self._now(connection)}
@@ -230,7 +230,7 @@ class Doors:
 
     def use_code(self, hash: bytes) -> bool:
         """Delete a login code; return whether this call deleted it."""
-        with self.store.begin() as connection:
+        with self.database.begin() as connection:
             return connection.execute(codes.delete().where(codes.c.hash == hash)).rowcount == 1
 
     # --- what was published -----------------------------------------------------------
@@ -240,16 +240,16 @@ class Doors:
         with self._noting.begin() as connection:
             row = {"trial": trial, "since": self._now(connection), "by": by}
             if connection.execute(_publish, row).rowcount:
-                self._note(connection, trial, by, "publish")
+                self._audit(connection, trial, by, "publish")
 
     def unpublish(self, trial: str, by: str) -> None:
         """Show a trial only to callers whose token allows it."""
         with self._noting.begin() as connection:
             gone = published.delete().where(published.c.trial == trial)
             if connection.execute(gone).rowcount:
-                self._note(connection, trial, by, "unpublish")
+                self._audit(connection, trial, by, "unpublish")
 
-    def published(self) -> dict[str, float]:
+    def list_published(self) -> dict[str, float]:
         """The trials that anyone may see, and since when."""
         found = sa.select(published.c.trial, published.c.since)
         with self._reading() as connection:
@@ -257,23 +257,23 @@ class Doors:
 
     # --- how --------------------------------------------------------------------------
 
-    def _note_made(self, connection: sa.Connection, token: Token) -> None:
+    def _audit_creation(self, connection: sa.Connection, token: Token) -> None:
         """That a token was made, or a person invited."""
-        about = (connection, token.trial, token.made_by)
-        if token.person is not None:
-            self._note(*about, "invite", token.site, people=1)
+        about = (connection, token.trial, token.created_by)
+        if token.participant is not None:
+            self._audit(*about, "invite", token.site, people=1)
         else:
-            self._note(*about, f"token create {token.number}", token.site)
+            self._audit(*about, f"token create {token.number}", token.site)
 
-    def _note_revoked(self, token: Token, by: str) -> None:
+    def _audit_revocation(self, token: Token, by: str) -> None:
         """That a token was revoked, which it is whatever becomes of this."""
         try:
             with self._noting.begin() as connection:
-                self._note(connection, token.trial, by, f"token revoke {token.number}", token.site)
+                self._audit(connection, token.trial, by, f"token revoke {token.number}", token.site)
         except StoreError:
             raise StoreError(UNNOTED) from None
 
-    def _note(
+    def _audit(
         self,
         connection: sa.Connection,
         trial: str | None,
@@ -285,7 +285,7 @@ class Doors:
         """Into the audit trail of the trial that it is for; what is for all is in none."""
         if trial is None:
             return
-        dialect = self.store.dialect
+        dialect = self.database.dialect
         tables = TrialTables(connection, trial, dialect.locks_rows, dialect.clock)
         if tables.lock() is not None:
             tables.add_audit_entry(who, call, people, site)
@@ -293,9 +293,9 @@ class Doors:
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with self.store.begin(reading=True) as connection:
+        with self.database.begin(reading=True) as connection:
             yield connection
 
     def _now(self, connection: sa.Connection) -> float:
-        clock = self.store.dialect.clock
+        clock = self.database.dialect.clock
         return time.time() if clock is None else float(connection.execute(clock).scalar_one())
