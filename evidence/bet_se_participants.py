@@ -3,8 +3,8 @@ evidence.bet_se_participants [runs [folder]]
 
 Measures into bet_se_participants.json beside this file, then prints the comparison and
 the tables of the docs page "Betting elimination". `folder` is a checkout of the earlier
-version (its `src` is measured in a process of its own); without it the earlier figures
-stay. With 0 runs it only prints.
+version, measured in a process of its own; without it the earlier figures stay, which
+are those of the version before mechanisms were taken out. With 0 runs it only prints.
 """
 
 import json
@@ -149,7 +149,9 @@ def measure_here(runs: int) -> dict[str, Any]:
 
 
 def measure_folder(runs: int, folder: str) -> dict[str, Any]:
-    """Simulate every cell with the package of another checkout."""
+    """Simulate every cell with the package of another checkout, and its own copy of
+    this file, which must give cells the same names.
+    """
     code = (
         "import json, sys; from evidence.bet_se_participants import measure_here; "
         f"json.dump(measure_here({runs}), sys.stdout)"
@@ -157,7 +159,7 @@ def measure_folder(runs: int, folder: str) -> dict[str, Any]:
     made = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": f"{folder}/src"},
-        cwd=DATA.parent.parent,
+        cwd=folder,
         stdout=subprocess.PIPE,
         check=True,
     )
