@@ -22,8 +22,8 @@ from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import RunResult
 from discreet.simulation.phased import run_phased
 from discreet.simulation.stream import run_stream
-from discreet.strategies.phased.state import phased_rules
-from discreet.strategies.stream import stream_rules
+from discreet.strategies.phased.state import make_phased_rules
+from discreet.strategies.stream import make_stream_rules
 
 Run = Callable[[np.random.Generator], RunResult]
 
@@ -34,7 +34,7 @@ def spread_means(arms: int) -> Bernoulli:
 
 
 def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> Run:
-    made = phased_rules(strategy, instance.arms)
+    made = make_phased_rules(strategy, instance.arms)
     made = made._replace(low=made.low + np.inf, high=made.high + np.inf)
     epsilon = float(strategy.epsilon or 0)
     run = compile_kernel(run_phased)
@@ -47,7 +47,7 @@ def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> 
 
 
 def stream(instance: Bernoulli, strategy: Strategy, alone: int, cap: int) -> Run:
-    made = stream_rules(strategy, instance.arms)._replace(constant=1e9)
+    made = make_stream_rules(strategy, instance.arms)._replace(constant=1e9)
     laws, pulls = (
         laws_module.make_bernoulli_laws(np.array(instance.means)),
         np.zeros(instance.arms, np.int64),

@@ -41,11 +41,11 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
 
     unit = 1 / trial.protocol.grid
     for number in range(1, PEOPLE + 1):
-        place, units = now.run.take(), rng.randrange(2) * trial.protocol.grid
+        place, units = now.run.assign_next(), rng.randrange(2) * trial.protocol.grid
         assert place is not None, "the trial has ended"
         append("assigned", first=number, arms=[place.arm])
         append("answered", answers=[[number, units]], unit=unit)
-        now.run.answer(place.arm, units * unit)
+        now.run.record_answer(place.arm, units * unit)
         seats.append(
             schema.AssignmentRow(number, "", place.arm, number, schema.RECORDED, None, None, 0.0)
         )

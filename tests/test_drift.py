@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, InvalidInputError, theory
 from discreet.instances import NO_DRIFT, shift
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.planning.scenarios import named_scenarios
 from discreet.reports.charts.epsilon import bound_curve
 from discreet.simulation.compile import compile_kernel
@@ -42,7 +42,7 @@ SLOW: list[tuple[Drift, list[float]]] = [
 ]
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def shifts(drift: Drift, people: int, found: Any) -> None:
     """The shifts of many people, as a loop asks for them."""
     for person in range(people):

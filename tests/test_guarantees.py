@@ -22,7 +22,7 @@ from discreet.strategies import units
 from discreet.strategies.estimators import CustomThreshold
 from discreet.strategies.phased import state
 from discreet.strategies.presets import PRESETS
-from discreet.strategies.stream import stream_rules
+from discreet.strategies.stream import make_stream_rules
 from discreet.theory import divergences as divergence
 from discreet.theory import thresholds as threshold
 from tests.support.reference import ASSETS
@@ -93,7 +93,11 @@ def rules_of(name: str, delta: float, arms: int, mode: str) -> list[Any]:
     strategy = PRESETS[name](delta=delta, **LEVELS.get(name, {}), threshold=mode)
     if strategy.estimator == "epochs":
         return [strategy.epsilon, strategy.delta]
-    made = state.phased_rules(strategy, arms) if strategy.phased else stream_rules(strategy, arms)
+    made = (
+        state.make_phased_rules(strategy, arms)
+        if strategy.is_phased
+        else make_stream_rules(strategy, arms)
+    )
     return [part.tobytes() if isinstance(part, np.ndarray) else part for part in made]
 
 
@@ -111,7 +115,7 @@ def proved() -> Iterator[tuple[str, dict[str, Any]]]:
                 strategy = preset(delta=0.1, **LEVELS.get(name, {}), **options)
             except InvalidInputError:
                 continue
-            if strategy.proved:
+            if strategy.is_proved:
                 yield " ".join([name, *(str(value) for value in options.values())]), options
 
 
@@ -139,7 +143,7 @@ def cells(strategy: Strategy) -> Iterator[tuple[Bernoulli, int, int]]:
     only, where the test finds lower rates.
     """
     quick = engine.is_in_blocks(Bernoulli(HARD["two"]), strategy)
-    one = strategy.together
+    one = strategy.has_global_episode
     runs = 4000 if quick else 250 if one else 600
     two = (
         strategy.episodes == "global" and strategy.sampling == "top-two"
@@ -190,13 +194,13 @@ def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.M
     then exceeds δ.
     """
     part = 6 if name.startswith("adap-tt ") or name == "adap-tt" else 4
-    honest = units.two_variance
-    monkeypatch.setattr(units, "two_variance", lambda *levels: honest(*levels) / part**2)
-    state._kept_rules.cache_clear()
+    honest = units.compute_two_variance
+    monkeypatch.setattr(units, "compute_two_variance", lambda *levels: honest(*levels) / part**2)
+    state._make_kept_rules.cache_clear()
     try:
         assert any(accusations(make(name, 0.01), 0.01))
     finally:
-        state._kept_rules.cache_clear()
+        state._make_kept_rules.cache_clear()
 
 
 def test_a_bernoulli_threshold_that_does_not_pay_for_the_mixture_is_seen() -> None:
@@ -238,7 +242,7 @@ def test_the_printed_sigma_of_the_gaussian_variant_would_be_seen() -> None:
     runs err (δ = 0.01).
     """
     honest = discreet.gauss_tt(0.9, 0.05, 0.01)
-    noisy = threshold.noisy_sigma(units.noise_scale(honest))
+    noisy = threshold.noisy_sigma(units.compute_noise_scale(honest))
     constant = 2 * float(threshold.c_g(math.log(1 / 0.01) / 2))
     shrunk = CustomThreshold(
         "printed σ", lambda n: (constant / 2 + 2 * math.log(4 + math.log(n))) * (0.5 / noisy) ** 2

@@ -22,7 +22,7 @@ from discreet.simulation import compile as compiling
 from discreet.simulation.laws import make_bernoulli_laws
 from discreet.simulation.paths import run_path
 from discreet.strategies import estimators, presets
-from discreet.strategies.run import Randomisation, Run, new_run
+from discreet.strategies.run import Randomisation, Run, make_run
 from tests.support.tape import Tape
 
 PAGE = Path(__file__).parent.parent / "docs" / "new-strategy.md"
@@ -143,18 +143,18 @@ def played(strategy: Strategy, cap: int, seed: int) -> tuple[Run, list[int], Tap
     arms, and the tape of it.
     """
     rng, tape = np.random.default_rng(seed), Tape()
-    run = new_run(strategy, len(MEANS), cap, strategy.delta)
+    run = make_run(strategy, len(MEANS), cap, strategy.delta)
     arms: list[int] = []
-    while not run.finished:
-        while (place := run.take()) is not None:
+    while not run.is_finished:
+        while (place := run.assign_next()) is not None:
             arms.append(place.arm)
         sums = []
-        for arm, _, size in run.due():
+        for arm, _, size in run.list_due():
             tape.sums.append((size, float(rng.binomial(size, MEANS[arm]))))
             tape.noise.append(float(rng.laplace(0.0, 1.0)))
             sums.append(tape.sums[-1][1] + tape.noise[-1])
         run.release(sums)
-        again = new_run(strategy, len(MEANS), cap, strategy.delta)
+        again = make_run(strategy, len(MEANS), cap, strategy.delta)
         again.load(run.dump())
         run = again
     return run, arms, tape
@@ -165,40 +165,40 @@ def test_shuffled_places_lead_to_the_same_decisions(steady: Strategy, cap: int) 
     """Dealt backwards, with the sums of the run in order."""
     for seed in range(3):
         expected, arms, tape = played(steady, cap, seed)
-        run = new_run(
+        run = make_run(
             steady, len(MEANS), cap, steady.delta, randomisation=Randomisation("shuffled")
         )
         dealt: list[int] = []
-        while not run.finished:
-            run.open()
-            while place := run.take(lambda left: max(np.flatnonzero(left).tolist())):
+        while not run.is_finished:
+            run.open_round()
+            while place := run.assign_next(lambda left: max(np.flatnonzero(left).tolist())):
                 dealt.append(place.arm)
-            run.release([drawn(tape) for _ in run.due()])
+            run.release([drawn(tape) for _ in run.list_due()])
         assert dealt != arms
         assert sorted(dealt) == sorted(arms)
-        assert run.table() == expected.table()
+        assert run.view_arms() == expected.view_arms()
         assert (run.samples, run.stopped) == (expected.samples, expected.stopped)
         assert run.recommendation == expected.recommendation
 
 
 def test_a_shuffled_round_is_released_below_a_lower_cap(steady: Strategy) -> None:
-    run = new_run(steady, len(MEANS), 1000, steady.delta, randomisation=Randomisation("shuffled"))
-    people = run.open().people
+    run = make_run(steady, len(MEANS), 1000, steady.delta, randomisation=Randomisation("shuffled"))
+    people = run.open_round().participants
     for _ in range(people):
-        assert run.take() is not None
-    waiting = run.due()
-    run.maximum(10)
-    assert run.due() == waiting != []
-    again = new_run(steady, len(MEANS), 10, steady.delta, randomisation=Randomisation("shuffled"))
+        assert run.assign_next() is not None
+    waiting = run.list_due()
+    run.set_cap(10)
+    assert run.list_due() == waiting != []
+    again = make_run(steady, len(MEANS), 10, steady.delta, randomisation=Randomisation("shuffled"))
     again.load(run.dump())
-    assert again.due() == waiting
+    assert again.list_due() == waiting
     run.release([batch.size / 2 for batch in waiting])
-    assert run.finished
-    run.maximum(people + 1)
-    assert run.finished, "no round fits"
-    run.maximum(2 * people)
-    assert run.closed
-    assert run.open().round == 2
+    assert run.is_finished
+    run.set_cap(people + 1)
+    assert run.is_finished, "no round fits"
+    run.set_cap(2 * people)
+    assert run.needs_round
+    assert run.open_round().round == 2
 
 
 def drawn(tape: Tape) -> float:

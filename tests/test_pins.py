@@ -93,12 +93,12 @@ def test_a_stored_trial_says_how_people_come(path: Path, name: str, clock: Clock
     trial = Trial.open(f"sqlite:///{path}", name)
     assert pins.new_trial(path, name).protocol_hash == trial.protocol_hash
     assert trial.protocol.randomisation == made.settings.get(
-        "randomisation", made.strategy.part.randomisations[0]
+        "randomisation", made.strategy.spec.randomisations[0]
     )
     status = trial.status()
     assert [(act.action, act.about) for act in status.actions] == list(made.acts)
     assert [site.name for site in status.sites] == made.settings.get("sites", [])
-    assert (trial._state.run.closed, status.stopped) == (False, False)
+    assert (trial._state.run.needs_round, status.stopped) == (False, False)
     times = [event["at"] for event in trial.transcript()["events"] if "at" in event]
     assert bool(times) == (name == "clock")
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from discreet._types import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.scale import NUMBERS, YES_NO
 from discreet.validation import check_sigma, check_whole, is_word, numbers_of, quoted
 
@@ -107,7 +107,7 @@ NO_DRIFT = Drift(STEADY, 0.0, 1.0)
 """Arms that stay as they are."""
 
 
-@leaf
+@jit
 def shift(drift: Drift, person: int) -> float:
     """How far the drift moves every arm's chance of success for this person."""
     if drift.kind == SITES:

@@ -1,8 +1,8 @@
 """Marks the functions that the simulator compiles. It knows no compiler: a marked
 function stays plain Python.
 
-A leaf works on arrays, numbers and named tuples of them, with ``math`` for scalars, and
-calls only leaves. The live trial runs leaves as they stand;
+A marked function works on arrays, numbers and named tuples of them, with ``math`` for scalars, and
+calls only marked functions. The live trial runs them as they stand;
 `discreet.simulation.compile` finds them by their mark.
 """
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mark(NamedTuple):
-    """How a leaf is compiled."""
+    """How a marked function is compiled."""
 
     allocates: bool = False
     """It makes arrays, or takes slices of them; all others must not."""
@@ -29,19 +29,17 @@ class Mark(NamedTuple):
 
 
 marks: dict[FunctionType, Mark] = {}
-"""Every leaf of the modules that have been imported."""
+"""Every marked function of the modules that have been imported."""
 
 
 @overload
-def leaf(function: F) -> F: ...
+def jit(function: F) -> F: ...
 @overload
-def leaf(
-    *, allocates: bool = ..., inlined: bool = ..., spliced: bool = ...
-) -> Callable[[F], F]: ...
-def leaf(
+def jit(*, allocates: bool = ..., inlined: bool = ..., spliced: bool = ...) -> Callable[[F], F]: ...
+def jit(
     function: Any = None, *, allocates: bool = False, inlined: bool = False, spliced: bool = False
 ) -> Any:
-    """Mark a function as a leaf: `@leaf`, or `@leaf(allocates=True)`."""
+    """Mark a function for the compiler: `@jit`, or `@jit(allocates=True)`."""
 
     def mark(function: F) -> F:
         marks[cast(FunctionType, function)] = Mark(allocates, inlined, spliced)

@@ -42,7 +42,7 @@ from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transc
 from discreet.cli import main
 from discreet.numerics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
-from discreet.strategies.run import Place, ShuffledRun, Totals
+from discreet.strategies.run import ArmBatch, ShuffledRun, Totals
 from discreet.trials import enrolment, release
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release
@@ -89,7 +89,7 @@ class Restarting(Rehearsal):
         self.image = (draw(0, self.epsilon, self.grid), draw(0, self.epsilon, self.grid))
         super().begin(*people)
 
-    def release(self, due: list[Place]) -> list[Release]:
+    def release(self, due: list[ArmBatch]) -> list[Release]:
         self.left = iter(self.image)
         return super().release(due)
 
@@ -117,7 +117,7 @@ class RawStop(Rehearsal):
         assert isinstance(self.live, ShuffledRun)
         live = self.live.inner
         assert isinstance(live, PhasedRun)
-        for batch, total in zip(live.due(), raw, strict=True):
+        for batch, total in zip(live.list_due(), raw, strict=True):
             self.raw[batch.arm] = total / batch.size
         super().decide(released, raw)
         private = live.state.mean.copy()
@@ -131,7 +131,7 @@ class BareFirst(Rehearsal):
 
     first = False
 
-    def release(self, due: list[Place]) -> list[Release]:
+    def release(self, due: list[ArmBatch]) -> list[Release]:
         self.first = due[0].phase == 1
         return super().release(due)
 

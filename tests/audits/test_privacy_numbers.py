@@ -31,7 +31,7 @@ class TooTall(Rehearsal):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.live.totals = self.tall  # type: ignore[method-assign, assignment]
+        self.live.add_up = self.tall  # type: ignore[method-assign, assignment]
 
     def tall(self, units: list[int]) -> Totals:
         return Totals(sum(units), sum(2 * min(one, self.grid - one) for one in units))

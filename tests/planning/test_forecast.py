@@ -12,9 +12,9 @@ from discreet.planning.forecast import Continuation, draw_means, forecast
 from discreet.simulation.engine import make_generator
 from discreet.simulation.laws import make_bernoulli_laws
 from discreet.simulation.per_participant import make_noise_drawer, make_sender
-from discreet.strategies.run import Belief, Randomisation, Run, Totals, new_run
+from discreet.strategies.run import Belief, Randomisation, Run, Totals, make_run
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import sum_noise
+from discreet.strategies.units import compute_sum_noise
 from discreet.trials.randomisation import default_randomisation
 
 MEANS = np.array([0.15, 0.85, 0.5])
@@ -31,10 +31,10 @@ def spread(people: int, weights: list[int]) -> list[int]:
 def begun(strategy: Strategy, rounds: int, cap: int = 6000, **randomisation: object) -> Run:
     """A run after some releases, all of them just at their means."""
     way = Randomisation(default_randomisation(strategy), **randomisation)  # type: ignore[arg-type]
-    run = new_run(strategy, 3, cap, strategy.delta, randomisation=way)
+    run = make_run(strategy, 3, cap, strategy.delta, randomisation=way)
     for _ in range(rounds):
-        run.fill(spread)
-        run.release([MEANS[place.arm] * place.size for place in run.due()])
+        run.assign_random(spread)
+        run.release([MEANS[place.arm] * place.size for place in run.list_due()])
     return run
 
 
@@ -51,14 +51,14 @@ def naive(run: Run, number: int) -> tuple[int, bool]:
         return int(np.searchsorted(np.cumsum(weights), rng.random() * sum(weights), "right"))
 
     while not run.stopped:
-        if run.closed:
-            run.open()
-        if (place := run.take(deal)) is not None:
+        if run.needs_round:
+            run.open_round()
+        if (place := run.assign_next(deal)) is not None:
             value = send(place.arm, 0)
-            if run.learns_always:
-                run.answer(place.arm, value)
+            if run.releases_each_answer:
+                run.record_answer(place.arm, value)
             waiting[place.arm, place.phase] += value
-        elif due := run.due():
+        elif due := run.list_due():
             totals = run.combine([Totals(int(waiting[arm, phase])) for arm, phase, _ in due])
             run.release([total.sum + noise() for total in totals if total is not None])
         else:
@@ -103,7 +103,7 @@ def test_continuations_are_those_of_people_one_by_one(strategy: Strategy, rounds
         (bet_se(0.1, trust="none"), 1.0, 0.0),
         (bet_se(0.1, 1.0, trust="local"), math.tanh(0.5), 0.0),
         (bet_se(0.1, 1.0, outcomes="numbers"), 1.0, 2.0),
-        (bet_se(0.1, rho=0.005), 1.0, sum_noise(bet_se(0.1, rho=0.005)) ** 2),
+        (bet_se(0.1, rho=0.005), 1.0, compute_sum_noise(bet_se(0.1, rho=0.005)) ** 2),
         (dp_se(0.1, 0.1), 1.0, 2 / 0.1**2),
     ],
     ids=lambda one: getattr(one, "name", str(one)),
@@ -115,9 +115,9 @@ def test_what_is_released_has_the_spread_of_outcomes_and_noise(
     25 in 100, as eight of its own.
     """
     run, sums = begun(strategy, 0), list[list[float]]()
-    run.fill(spread)
+    run.assign_random(spread)
     monkeypatch.setattr(run, "release", lambda found, near=None: sums.append(found))
-    playing, due = Continuation(run, make_generator(4, 0)), run.due()
+    playing, due = Continuation(run, make_generator(4, 0)), run.list_due()
     for _ in range(2000):
         playing._release(due, playing._laws(MEANS))
     seen = np.array(sums)
@@ -138,12 +138,12 @@ def test_people_are_dealt_as_the_odds_say() -> None:
 
 
 def test_where_every_answer_counts_those_who_are_in_answer_first() -> None:
-    run = new_run(ctb_tt(2.0, 0.1), 3, 3000, 0.1)
+    run = make_run(ctb_tt(2.0, 0.1), 3, 3000, 0.1)
     for _ in range(30):
-        run.take()
+        run.assign_next()
     people, _ = Continuation(run, make_generator(1, 0)).play(MEANS)
     assert people >= 30
-    assert [arm.pulls for arm in run.table()] == [arm.count for arm in run.table()]
+    assert [arm.pulls for arm in run.view_arms()] == [arm.count for arm in run.view_arms()]
 
 
 def test_people_under_way_stay_as_many_where_enrolment_does_not_wait() -> None:
@@ -152,7 +152,7 @@ def test_people_under_way_stay_as_many_where_enrolment_does_not_wait() -> None:
     alone = np.mean([_ends(run, state, number) for number in range(20)])
     run.load(state)
     for _ in range(3):
-        run.fill(spread)
+        run.assign_random(spread)
     ahead = run.dump()
     assert np.mean([_ends(run, ahead, number) for number in range(20)]) > alone + 20
 
@@ -205,7 +205,10 @@ def test_beliefs_come_closer_with_every_release() -> None:
         (adap_tt(None, 0.1, rho=1.0), 9),
         (dp_se(2, 0.1), 1),
     ):
-        before, after = begun(strategy, 0).beliefs(), begun(strategy, rounds).beliefs()
+        before, after = (
+            begun(strategy, 0).estimate_means(),
+            begun(strategy, rounds).estimate_means(),
+        )
         assert all(one.error > 0.2 for one in before)
         for belief, mean in zip(after, MEANS, strict=True):
             assert abs(belief.mean - mean) < 3 * belief.error < 0.9

@@ -40,7 +40,7 @@ def test_plain_runs_are_those_of_a_simulation(name: str) -> None:
     play = make_plain_player(strategy, make_laws(MIXED), cap)
     assert play is not None
     compiled = simulate(MIXED, strategy, 65, 3, cap)
-    step = 64 if strategy.part.short or strategy.part.leaps else 1
+    step = 64 if strategy.spec.short or strategy.spec.leaps else 1
     for run in range(2):
         found, row = play(make_generator(3, run)), run * step
         assert found.samples == compiled.samples[row]

@@ -122,7 +122,7 @@ def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None
         run = course.replay.state.run
         assert compared.level == pytest.approx(1 - 4e-20 * (1 + added))
         for row in compared.rows:
-            pair = run.pair(row.arm, 0)
+            pair = run.compare(row.arm, 0)
             assert pair is not None
             assert row.interval == pytest.approx(pair.interval(4e-20 / 3))
             assert row.p_value == pytest.approx(min((1 + added) * 3 * pair.p_value(), 1))

@@ -26,7 +26,7 @@ from discreet.cli import main
 from discreet.numerics import one_sided
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, PLACES
+from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS
 from discreet.trials.mechanisms import compute_response_epsilon, find_noise_scale, respond
 from discreet.trials.record import response_noise
 from discreet.trials.responses import Response
@@ -125,7 +125,7 @@ def p_value(seen: Counter[int], law: dict[int, float]) -> float:
 
 def law_of(reward: float, epsilon: float, middle: float | None) -> dict[int, float]:
     """The chance of each value that may be sent, in 30 digits before the last step."""
-    units = [0, 1] if middle is None else [0, round(middle * PLACES), PLACES]
+    units = [0, 1] if middle is None else [0, round(middle * CENTRE_UNITS), CENTRE_UNITS]
     levels = [Fraction(unit, units[-1]) for unit in units]
     at = max(place for place, level in enumerate(levels[:-1]) if level <= Fraction(reward))
     share = (Fraction(reward) - levels[at]) / (levels[at + 1] - levels[at])
@@ -192,7 +192,7 @@ def test_a_large_epsilon_is_quick_and_truthful(lab_page: "Page") -> None:
     """Were a lie sent with chance e^-50, one of these would be with 4e-18."""
     for epsilon in (50, 1000, 1e9):
         draw = f"respond(1, {{ epsilon: {epsilon}, middle: 0.5 }}, random).value"
-        assert set(counts(lab_page, draw, draws=2000)) == {PLACES}
+        assert set(counts(lab_page, draw, draws=2000)) == {CENTRE_UNITS}
 
 
 def test_a_lie_needs_every_whole_of_a_large_epsilon(lab_page: "Page") -> None:
@@ -254,9 +254,9 @@ def test_outcomes_are_rounded_by_the_very_fraction(lab_page: "Page") -> None:
     for _ in range(200):
         low, high = sorted(rng.normal(size=2) * 10.0 ** rng.integers(-3, 4))
         direction, outcome = str(rng.choice(["max", "min"])), float(rng.uniform(low, high))
-        middle = None if rng.random() < 0.4 else int(rng.integers(16, 1009)) / PLACES
+        middle = None if rng.random() < 0.4 else int(rng.integers(16, 1009)) / CENTRE_UNITS
         reward = Fraction(Scale(low, high, direction).reward(outcome))
-        units = [0, 1] if middle is None else [0, round(middle * PLACES), PLACES]
+        units = [0, 1] if middle is None else [0, round(middle * CENTRE_UNITS), CENTRE_UNITS]
         at = int(middle is not None and reward >= Fraction(middle))
         below, above = units[at : at + 2]
         top = reward.numerator * units[-1] - below * reward.denominator
@@ -329,13 +329,13 @@ def test_gaussian_responses_have_their_law(lab_page: "Page") -> None:
     """Chi-squared on the fine grid if there were next to no noise, Kolmogorov's test
     against the normal law with noise that is used; false alarm 1e-9 each.
     """
-    little = json.dumps({"epsilon": 1.0, "gamma": 1e-5, "noise": 1.5 / 2**FINE})
+    little = json.dumps({"epsilon": 1.0, "gamma": 1e-5, "noise": 1.5 / 2**FINE_UNITS})
     seen = counts(lab_page, f"respond(0.3, {little}, random).value", draws=5000)
-    assert bell_p_value(seen, Fraction(0.3) * 2**FINE) > ALARM
+    assert bell_p_value(seen, Fraction(0.3) * 2**FINE_UNITS) > ALARM
     noise = find_noise_scale(1.0, 1e-5)
     settings = json.dumps({"epsilon": 1.0, "gamma": 1e-5, "noise": noise})
     seen = counts(lab_page, f"respond(0.3, {settings}, random).value", draws=5000)
-    z = (np.array(list(seen.elements())) / 2**FINE - 0.3) / noise
+    z = (np.array(list(seen.elements())) / 2**FINE_UNITS - 0.3) / noise
     assert stats.kstest(z, "norm").pvalue > ALARM
 
 

@@ -340,5 +340,5 @@ def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout == f"{sampling.tracked(0.5, 10)}\n", done.stderr
+    assert done.stdout == f"{sampling.count_tracked(0.5, 10)}\n", done.stderr
     assert len(list(tmp_path.glob("discreet-*/kernels-*/*/sampling.tracked*.nbc"))) == 1

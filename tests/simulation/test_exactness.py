@@ -17,7 +17,7 @@ import discreet
 from discreet import Bernoulli, Discrete, Gaussian, Instance, InvalidInputError, Strategy
 from discreet.simulation import laws
 from discreet.simulation.engine import is_in_blocks, simulate_quietly
-from discreet.strategies.phased.state import phased_rules
+from discreet.strategies.phased.state import make_phased_rules
 from discreet.strategies.presets import PRESETS
 from tests.support.oracle import OPTIONS, make, oracle
 
@@ -172,6 +172,6 @@ class TestLaws:
 
     def test_rules_are_made_of_the_right_types(self) -> None:
         """An int where a float is typed would compile a second kernel."""
-        made = phased_rules(discreet.adap_tt(1, 0.1), 5)
+        made = make_phased_rules(discreet.adap_tt(1, 0.1), 5)
         for name in ("half_epsilon", "two_variance", "beta", "bonus_scale"):
             assert type(getattr(made, name)) is float

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet._types import Floats, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation import dp_se, phased, stream
 from discreet.simulation import laws as laws_module
 from discreet.simulation.compile import (
@@ -26,7 +26,7 @@ from discreet.strategies.phased import leap
 from discreet.strategies.phased import state as board_module
 from discreet.strategies.phased.decide import WholeRules
 from discreet.strategies.phased.state import Board, PhasedRules
-from discreet.strategies.stream import StreamRules, count_table
+from discreet.strategies.stream import StreamRules, make_count_table
 from discreet.theory.divergences import GAUSSIAN, KL, gap_is_large
 from tests.support import naive
 
@@ -69,9 +69,9 @@ def njit(function: F) -> F:
     return cast(F, _compile_with_numba(cast(FunctionType, function), True))
 
 
-new_board = compile_kernel(board_module.new_board)
+new_board = compile_kernel(board_module.make_board)
 travel_compiled = compile_kernel(leap.travel)
-tracked = compile_kernel(sampling_rules.tracked)
+tracked = compile_kernel(sampling_rules.count_tracked)
 
 
 def k_of(count: float) -> float:
@@ -242,8 +242,8 @@ def stream_case(seed: int) -> StreamCase:
     noise = float(rng.choice([0.0, 0.0, 0.7]))
     beta = float(rng.choice([0.5, 0.5, 0.3, 0.9, rng.uniform(0.05, 0.95)]))
     ids = bool(rng.random() < 0.2) and sampling == 0
-    table = count_table(lambda n: math.log(1.0 + math.log(n)))
-    bonuses = count_table(lambda n: 1.0 / math.sqrt(n))
+    table = make_count_table(lambda n: math.log(1.0 + math.log(n)))
+    bonuses = make_count_table(lambda n: 1.0 / math.sqrt(n))
     scale, two_variance = 0.5 * 1.2 * 2.2, float(rng.choice([0.5, 2.0]))
     kl = noise == 0.0 and seed % 3 == 0
     threshold = 3 if seed % 6 == 0 else threshold
@@ -436,8 +436,8 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
     assert wrong == 0
 
 
-ask_challenger = compile_kernel(sampling_rules.challenger)
-tracks_leader = compile_kernel(sampling_rules.tracks_leader)
+ask_challenger = compile_kernel(sampling_rules.find_challenger)
+tracks_leader = compile_kernel(sampling_rules.is_leader_due)
 
 
 @njit
@@ -522,7 +522,7 @@ def mismatch(
     rng = np.random.default_rng(seed)
     for case in range(cases):
         arms = 3 + case % 4
-        board, other = board_module.new_board(arms), board_module.new_board(arms)
+        board, other = board_module.make_board(arms), board_module.make_board(arms)
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
         expected = travel_compiled(board, leader, beta, False, False, limit, whole)
@@ -556,9 +556,9 @@ def last_window_only() -> Any:
         near = Board(*board)
         start = max(begin, end - 16)
         base = board.pulls[leader]
-        board.pulls[leader] += sampling_rules.tracked(beta, start) - sampling_rules.tracked(
-            beta, begin
-        )
+        board.pulls[leader] += sampling_rules.count_tracked(
+            beta, start
+        ) - sampling_rules.count_tracked(beta, begin)
         gap = honest(near, leader, beta, start, end)
         board.pulls[leader] = base
         return int(gap)
@@ -667,9 +667,9 @@ def test_gap_of_half_epsilon_counts_as_large() -> None:
 # --- compiling ------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def all_to_the_leader(beta: float, rounds: int) -> int:
-    """Planted in the place of `tracked`."""
+    """Planted in the place of `count_tracked`."""
     return rounds
 
 
@@ -677,6 +677,6 @@ def test_leaves_are_found_by_identity() -> None:
     """What stands in the place of a leaf is called by the leaves that call it, and by
     nobody else.
     """
-    planted = Compiler({sampling_rules.tracked: all_to_the_leader})
-    assert planted.compile(leap.rounds_for_leader)(0.5, 10) == 10
-    assert compile_kernel(leap.rounds_for_leader)(0.5, 10) == leap.rounds_for_leader(0.5, 10) == 18
+    planted = Compiler({sampling_rules.count_tracked: all_to_the_leader})
+    assert planted.compile(leap.find_leader_round)(0.5, 10) == 10
+    assert compile_kernel(leap.find_leader_round)(0.5, 10) == leap.find_leader_round(0.5, 10) == 18

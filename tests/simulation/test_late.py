@@ -41,7 +41,7 @@ from discreet.simulation.laws import draw_response, make_laws
 from discreet.strategies.betting.bets import make_betting_rules, make_bump
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import announce_first
-from discreet.strategies.run import new_run
+from discreet.strategies.run import make_run
 from tests.support.naive_calendar import LiveContinuous, NaiveEachPerson, NaiveWaiting
 
 DOSES = (0.35, 0.5, 0.7, 0.55)
@@ -308,24 +308,24 @@ def live(strategy: Strategy, cap: int, seed: int) -> tuple[RunResults, float, in
     what it came to, when it ended, and how many were not released.
     """
     arms, rng = Bernoulli((0.2, 0.9, 0.4)), np.random.default_rng(seed)
-    run, found = new_run(strategy, arms.arms, cap, strategy.delta), make_run_results(1, arms.arms)
+    run, found = make_run(strategy, arms.arms, cap, strategy.delta), make_run_results(1, arms.arms)
     events, clock, released = list[tuple[float, int, int]](), 0.0, 0
     known, sums = defaultdict[Any, int](int), defaultdict[Any, float](float)
     while not run.stopped:
-        if (place := run.take()) is not None:
+        if (place := run.assign_next()) is not None:
             clock += 1 / 4
             heapq.heappush(events, (clock + 11, place.arm, place.phase))
             sums[place.arm, place.phase] += rng.random() < arms.means[place.arm]
             found.pulls[0, place.arm] += 1
             continue
-        if not (due := run.due()):
+        if not (due := run.list_due()):
             break
         while any(known[arm, phase] < size for arm, phase, size in due):
             day, arm, phase = heapq.heappop(events)
             clock = max(clock, day)
             known[arm, phase] += 1
         run.release([sums[arm, phase] + rng.laplace(0, 0.1) for arm, phase, _ in due])
-        found.rounds[0] += len(due) if strategy.phased else 1
+        found.rounds[0] += len(due) if strategy.is_phased else 1
         released += sum(size for _, _, size in due)
     found.samples[0], found.stopped[0] = run.samples, run.stopped
     return found, clock, run.samples - released
@@ -366,7 +366,7 @@ def test_a_fixed_delay_changes_nothing_but_days() -> None:
         assert plain.in_flight is None
         assert found.days is not None
         assert clock.days is not None
-        releases = plain.rounds - (3 if strategy.phased else 0)
+        releases = plain.rounds - (3 if strategy.is_phased else 0)
         assert found.days.tolist() == pytest.approx((plain.samples / 3 + 7 * releases).tolist())
         assert clock.days.tolist() == pytest.approx((plain.samples / 3 + 30 * releases).tolist())
 

@@ -19,7 +19,7 @@ from discreet.strategies.betting.bets import (
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import announce_first
 from discreet.strategies.presets import bet_se
-from discreet.strategies.units import FINE
+from discreet.strategies.units import FINE_UNITS
 
 LAWS = {
     "coins": laws.make_bernoulli_laws(np.array([0.3, 0.7])),
@@ -82,7 +82,7 @@ def test_levels_are_sent_as_privacy_asks(level: float) -> None:
 
 def test_units_are_rounded_without_bias() -> None:
     rng, setting = np.random.default_rng(7), setting_of(None, "none")
-    assert setting.grid == 2**FINE
+    assert setting.grid == 2**FINE_UNITS
     for reward in (0.0, 1 / 3, 0.5, 0.7, 1.0):
         bump, exact = make_bump(0.5, setting.grid), reward * setting.grid
         sent = np.array([draw_response(rng, reward, bump, setting) for _ in range(4000)])

@@ -353,7 +353,7 @@ class TestLabel:
         assert results.spec["strategy"]["code"] == hash_class(Uniform)
 
     def test_the_strategy(self) -> None:
-        assert not UNIFORM.proved
+        assert not UNIFORM.is_proved
         assert UNIFORM.privacy.startswith("none")
         assert LABEL in NOISY.privacy
         assert LABEL in UNIFORM.shown

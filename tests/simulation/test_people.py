@@ -92,7 +92,7 @@ def slow(
         len(MEANS),
         strategy.cost == "kl",
     )
-    if not strategy.phased:
+    if not strategy.is_phased:
         return stream_oracle(strategy, source, naive.Sampler(*parts), cap)
     desk = Desk(*parts)
     desk.source, desk.yields = source, strategy.episodes == "global-yielding"
@@ -106,7 +106,7 @@ def generator(seed: int, run: int) -> np.random.Generator:
 
 
 CASES = [
-    case for case in OPTIONS if case[0] != "dp-se" and (made := make(*case)) and made.phased
+    case for case in OPTIONS if case[0] != "dp-se" and (made := make(*case)) and made.is_phased
 ] + [case for case in OPTIONS if case[0] in ("ttucb", "ctb-tt", "gauss-tt")]
 
 

@@ -21,15 +21,15 @@ from discreet.simulation import laws, stream
 from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import make_empty_trace
 from discreet.strategies import stream_bounds
-from discreet.strategies.sampling import tracks_leader, ucb_leader
+from discreet.strategies.sampling import find_ucb_leader, is_leader_due
 from discreet.strategies.stream import (
     Stream,
     StreamRules,
     decide,
     fill_bonus,
-    new_stream,
-    stream_challenger,
-    stream_rules,
+    find_stream_challenger,
+    make_stream,
+    make_stream_rules,
 )
 
 CHANCES = (0.55, 0.5, 0.45)
@@ -43,7 +43,7 @@ State = tuple[tuple[int, ...], ...]
 
 def made(state: State) -> Stream:
     """A run with these counts."""
-    empty = new_stream(len(state[0]))
+    empty = make_stream(len(state[0]))
     pulls, sums, led, led_pulls = (np.array(part) for part in state)
     return empty._replace(
         pulls=pulls,
@@ -67,9 +67,9 @@ def one_sample(state: State, rules: StreamRules) -> tuple[int, State] | None:
     if decide(run, rules, 0)[1] < 0:
         return None
     fill_bonus(run, rules, int(run.pulls.sum()))
-    leader = arm = int(ucb_leader(run.mean, run.bonus))
-    if not tracks_leader(run.led[leader], run.led_pulls[leader], rules.beta):
-        arm = int(stream_challenger(leader, run.mean, run.inverse))
+    leader = arm = int(find_ucb_leader(run.mean, run.bonus))
+    if not is_leader_due(run.led[leader], run.led_pulls[leader], rules.beta):
+        arm = int(find_stream_challenger(leader, run.mean, run.inverse))
     run.led[leader] += 1
     run.led_pulls[leader] += arm == leader
     run.pulls[arm] += 1
@@ -107,7 +107,7 @@ is not far.
 
 def rules_of(arms: int, stop: float) -> StreamRules:
     """CTB-TT with a threshold of this size."""
-    return stream_rules(ctb_tt(1.0, 0.1), arms)._replace(constant=stop, bonus_scale=0.05)
+    return make_stream_rules(ctb_tt(1.0, 0.1), arms)._replace(constant=stop, bonus_scale=0.05)
 
 
 def leap_from(state: State, rules: StreamRules, rng: Any, more: int) -> State:
@@ -123,7 +123,7 @@ def leap_from(state: State, rules: StreamRules, rng: Any, more: int) -> State:
         samples,
         samples + more,
         run,
-        stream_bounds.new_bounds(arms),
+        stream_bounds.make_bounds(arms),
         make_empty_trace(arms),
     )
     return told(run)
@@ -212,7 +212,7 @@ def landings() -> dict[State, float]:
         run, at, chance = made(BEFORE), [0, 0], 1.0
         bands = (PLAN.leader_band, PLAN.rival_band)
         for one in answers:
-            arm = int(not tracks_leader(run.led[0], run.led_pulls[0], 0.5))
+            arm = int(not is_leader_due(run.led[0], run.led_pulls[0], 0.5))
             run.led[0] += 1
             run.led_pulls[0] += arm == 0
             run.pulls[arm] += 1
@@ -230,7 +230,7 @@ def landed(monkeypatch: pytest.MonkeyPatch) -> float:
     """The p-value of where 4000 leaps by `PLAN` land."""
     monkeypatch.setattr(stream, "plan_leap", lambda *_: PLAN)
     answers, rules = laws.make_bernoulli_laws(np.array(CHANCES[:2])), rules_of(2, 3.0)
-    rng, bounds, found = np.random.default_rng(3), stream_bounds.new_bounds(2), Counter[State]()
+    rng, bounds, found = np.random.default_rng(3), stream_bounds.make_bounds(2), Counter[State]()
     for _ in range(4000):
         run = made(BEFORE)
         stream.take_leap(rng, answers, rules, PLAN.rounds, 80, run, bounds)
@@ -252,7 +252,7 @@ def test_a_mistake_in_drawing_is_found(mistake: str, monkeypatch: pytest.MonkeyP
 def test_a_leap_that_is_not_certain_is_found(
     short_leaps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "nothing_changes", lambda *_: True)
+    monkeypatch.setattr(stream, "is_unchanged", lambda *_: True)
     assert p_value("two arms") < 1e-6
 
 
@@ -282,7 +282,7 @@ def test_a_certificate_holds_wherever_the_means_go() -> None:
         state = tuple(tuple(int(x) for x in part) for part in (pulls, sums, pulls, pulls // 2 + 1))
         run, rules = made(state), rules_of(arms, float(rng.uniform(-9, 5)))
         rules = rules._replace(bonus_scale=float(rng.choice([0.02, 0.3, 1.32])))
-        samples, bounds = int(pulls.sum()), stream_bounds.new_bounds(arms)
+        samples, bounds = int(pulls.sum()), stream_bounds.make_bounds(arms)
         plan = stream.plan_leap(int(rng.integers(32, 300)), samples, run, rules, bounds)
         if plan.rounds == 0:
             continue
@@ -308,10 +308,10 @@ def changes_at(
         mean=low + shares * (high - low), pulls=pulls, inverse=1.0 / pulls, bonus=run.bonus.copy()
     )
     fill_bonus(there, rules, int(pulls.sum()))
-    leader = ucb_leader(there.mean, there.bonus)
+    leader = find_ucb_leader(there.mean, there.bonus)
     return bool(
         leader != plan.leader
-        or stream_challenger(leader, there.mean, there.inverse) != plan.rival
+        or find_stream_challenger(leader, there.mean, there.inverse) != plan.rival
         or decide(there, rules, 0)[1] < 0
     )
 
@@ -329,7 +329,7 @@ def test_whole_runs_agree_in_law(means: tuple[float, ...], strategy: Any) -> Non
     """Samples, and the share of each arm in them, of 400 runs by leaps against 400
     without; false alarm 1e-3 a comparison.
     """
-    arms, rules = len(means), stream_rules(strategy, len(means))
+    arms, rules = len(means), make_stream_rules(strategy, len(means))
     answers = stream.make_collected_laws(strategy, laws.make_laws(Bernoulli(means)))
     run, cap = compile_kernel(stream.run_stream), 10**9
     found = []
@@ -350,7 +350,7 @@ def test_long_runs_leap() -> None:
     """A billion samples of a strategy that never stops, and exactly as many of each arm
     as its turns say; the numbers of a seed are those of stepping until `ALONE`.
     """
-    rules = stream_rules(ctb_tt(0.1, 0.01), 2)._replace(constant=1e12)
+    rules = make_stream_rules(ctb_tt(0.1, 0.01), 2)._replace(constant=1e12)
     answers, run = (
         laws.make_bernoulli_laws(np.array([0.53, 0.5])),
         compile_kernel(stream.run_stream),
@@ -367,11 +367,15 @@ def test_long_runs_leap() -> None:
 @pytest.mark.parametrize(
     ("rules", "answers", "noise"),
     [
-        (stream_rules(ttucb(0.1, beta="ids"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1, cost="kl"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1, sampling="lucb"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
-        (stream_rules(ttucb(0.1), 2), laws.make_bernoulli_laws(np.ones(2)), 1.0),
-        (stream_rules(ttucb(0.1), 2), laws.make_beta_laws(np.ones((2, 2))), 0.0),
+        (make_stream_rules(ttucb(0.1, beta="ids"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
+        (make_stream_rules(ttucb(0.1, cost="kl"), 2), laws.make_bernoulli_laws(np.ones(2)), 0.0),
+        (
+            make_stream_rules(ttucb(0.1, sampling="lucb"), 2),
+            laws.make_bernoulli_laws(np.ones(2)),
+            0.0,
+        ),
+        (make_stream_rules(ttucb(0.1), 2), laws.make_bernoulli_laws(np.ones(2)), 1.0),
+        (make_stream_rules(ttucb(0.1), 2), laws.make_beta_laws(np.ones((2, 2))), 0.0),
     ],
     ids=["ids", "kl", "lucb", "noise", "beta"],
 )

@@ -64,7 +64,7 @@ class Compared(Clinic):
         return arm
 
     def release(self) -> None:
-        live, due = self.live, self.live.due()
+        live, due = self.live, self.live.list_due()
         assert {batch.arm: batch.size for batch in due} == self.naive.due()
         now, mine = self.naive.announced(), live.current
         assert (now.leader, now.second, now.length) == (mine.leader, mine.runner_up, mine.length)
@@ -99,7 +99,7 @@ class Compared(Clinic):
 
     def _given(self) -> list[int]:
         """The noise that will be drawn."""
-        drawn: list[int] = [super(Compared, self).noise() for _ in self.live.due()]
+        drawn: list[int] = [super(Compared, self).noise() for _ in self.live.list_due()]
         self.jumps = list(drawn)
         return drawn
 
@@ -117,7 +117,7 @@ def test_the_oracle_agrees(means: str, setting: str) -> None:
         pair.play()
         waited += pair.waited
         assert pair.live.stopped or pair.live.samples == CAP
-        assert [view.pulls for view in pair.live.table()] == pair.pulls()
+        assert [view.pulls for view in pair.live.view_arms()] == pair.pulls()
     assert waited > 100
 
 
@@ -135,7 +135,7 @@ def test_all_kinds_of_rounds_are_compared() -> None:
             pair = Compared(MEANS[means], SETTINGS[setting], seed)
             pair.play()
             seen |= pair.seen
-            assert [view.pulls for view in pair.live.table()] == pair.pulls()
+            assert [view.pulls for view in pair.live.view_arms()] == pair.pulls()
     assert seen == {"taken off", "third", "tails", "difference"}
 
 

@@ -59,7 +59,7 @@ class Withholding(Clinic):
 
     def loses_an_arm(self) -> bool:
         """Whether the first arm is ever out."""
-        while not self.live.finished:
+        while not self.live.is_finished:
             self.day()
             if self.live.book.eliminated[0]:
                 return True

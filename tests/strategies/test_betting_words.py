@@ -22,7 +22,7 @@ def test_words_and_json() -> None:
         bet_se(0.1, 1.0, target_difference=0.2),
     ):
         assert Strategy.from_json(strategy.to_json()) == strategy
-        assert strategy.proved
+        assert strategy.is_proved
         assert "Betting elimination" in strategy.reference
     assert bet_se(0.1, 1.0).privacy == "1-global DP: noise is added to every release"
     assert (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import adap_tt_star, bet_se, ctb_tt, dp_se
-from discreet.strategies.run import Randomisation, Run, Totals, new_run
+from discreet.strategies.run import Randomisation, Run, Totals, make_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials.randomisation import default_randomisation
 
@@ -14,7 +14,7 @@ MEANS = (0.05, 0.95, 0.5)
 
 
 def run_of(strategy: Strategy) -> Run:
-    return new_run(
+    return make_run(
         strategy,
         3,
         50_000,
@@ -25,13 +25,13 @@ def run_of(strategy: Strategy) -> Run:
 
 def step(run: Run) -> None:
     """A release, or an answer, just at the means."""
-    if run.learns_always:
-        place = run.take()
+    if run.releases_each_answer:
+        place = run.assign_next()
         assert place is not None
-        run.answer(place.arm, MEANS[place.arm])
+        run.record_answer(place.arm, MEANS[place.arm])
         return
-    run.fill(lambda people, weights: [people * one // sum(weights) for one in weights])
-    totals = run.combine([Totals(round(MEANS[one.arm] * one.size)) for one in run.due()])
+    run.assign_random(lambda people, weights: [people * one // sum(weights) for one in weights])
+    totals = run.combine([Totals(round(MEANS[one.arm] * one.size)) for one in run.list_due()])
     run.release([float(total.sum) for total in totals if total is not None])
 
 
@@ -42,11 +42,11 @@ def step(run: Run) -> None:
 )
 def test_it_grows_from_nothing_to_enough(strategy: Strategy) -> None:
     run = run_of(strategy)
-    assert run.evidence() == [None, None, None]
+    assert run.measure_evidence() == [None, None, None]
     seen = list[list[float | None]]()
     while not run.stopped:
         step(run)
-        seen.append(run.evidence())
+        seen.append(run.measure_evidence())
     assert seen[-1][1] is None
     assert all(share is not None and share >= 1 for share in (seen[-1][0], seen[-1][2]))
     before = [min(_known(row), default=math.inf) for row in seen[:-1]]
@@ -61,16 +61,16 @@ def _known(row: list[float | None]) -> list[float]:
 def test_an_arm_that_was_dropped_has_none() -> None:
     run = run_of(bet_se(0.1, 0.5))
     step(run)
-    assert run.evidence()[0] is not None
-    run.drop(0)
-    assert run.evidence()[0] is None
-    assert len(run.evidence()) == 3
+    assert run.measure_evidence()[0] is not None
+    run.drop_arm(0)
+    assert run.measure_evidence()[0] is None
+    assert len(run.measure_evidence()) == 3
 
 
 def test_money_is_the_evidence_of_bets() -> None:
     run = run_of(bet_se(0.1, 0.5))
     step(run)
     book = run.book  # type: ignore[attr-defined]
-    shares = np.array([np.nan if one is None else one for one in run.evidence()])
+    shares = np.array([np.nan if one is None else one for one in run.measure_evidence()])
     wanted = np.where(book.out, 1.0, np.clip(book.money / math.log(10), 0, 0.999))
     np.testing.assert_allclose(shares[[0, 2]], wanted[[0, 2]], rtol=1e-6)

@@ -30,7 +30,7 @@ from discreet.strategies.betting.bets import (
 )
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import COST
-from discreet.strategies.phased.state import pair_thresholds
+from discreet.strategies.phased.state import make_pair_thresholds
 from discreet.theory import thresholds
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -324,9 +324,9 @@ def test_adap_tt_with_gaussian_noise_errs_within_delta(monkeypatch: pytest.Monke
     )
     from discreet.strategies.phased import state
 
-    state._kept_rules.cache_clear()
+    state._make_kept_rules.cache_clear()
     assert alarm(wrong(), 200, 0.1)
-    state._kept_rules.cache_clear()
+    state._make_kept_rules.cache_clear()
 
 
 @pytest.mark.parametrize("options", [{}, {"sampling": "elimination"}, {"episodes": "global"}])
@@ -346,9 +346,9 @@ def test_levels_in_words_and_as_data() -> None:
     assert rho.privacy == "0.1-global zCDP: noise is added to every release"
     assert rho.level == ("rho", 0.1)
     assert both.level == ("epsilon", 1.0)
-    assert not both.pure
-    assert not rho.pure
-    assert bet_se(0.05, 1).pure
+    assert not both.is_pure
+    assert not rho.is_pure
+    assert bet_se(0.05, 1).is_pure
     for strategy in (both, rho, adap_tt(None, 0.1, rho=1)):
         assert Strategy.from_json(strategy.to_json()) == strategy
         assert strategy.without_privacy() in (None, bet_se(0.05, trust="none"))
@@ -383,10 +383,10 @@ def test_noise_is_calibrated() -> None:
     """σ = 1/sqrt(2ρ); of (ε, γ) by the best known conversion, here by a search over all
     orders; larger by 1e-9 of itself, not smaller.
     """
-    assert units.sum_noise(bet_se(0.1, 1.0)) == 0
-    assert units.sum_noise(bet_se(0.1, rho=0.125)) == pytest.approx(2.0, rel=2e-9)
+    assert units.compute_sum_noise(bet_se(0.1, 1.0)) == 0
+    assert units.compute_sum_noise(bet_se(0.1, rho=0.125)) == pytest.approx(2.0, rel=2e-9)
     for epsilon, gamma in ((0.01, 1e-6), (1.0, 1e-9), (8.0, 1e-3)):
-        sigma = units.sum_noise(bet_se(0.1, epsilon=epsilon, gamma=gamma))
+        sigma = units.compute_sum_noise(bet_se(0.1, epsilon=epsilon, gamma=gamma))
         rho = 0.5 / sigma**2
 
         def least(rho: float, epsilon: float = epsilon) -> float:
@@ -405,9 +405,11 @@ def test_noise_is_calibrated() -> None:
 
 
 def test_thresholds_are_those_of_the_counts() -> None:
-    low, high = pair_thresholds(adap_tt(1.0, 0.1, gamma=1e-6), 3)(4, 8)
+    low, high = make_pair_thresholds(adap_tt(1.0, 0.1, gamma=1e-6), 3)(4, 8)
     assert (
         low
         == high
-        == thresholds.c_concentrated(4, 8, 3, 0.1, units.sum_noise(adap_tt(1.0, 0.1, gamma=1e-6)))
+        == thresholds.c_concentrated(
+            4, 8, 3, 0.1, units.compute_sum_noise(adap_tt(1.0, 0.1, gamma=1e-6))
+        )
     )

@@ -11,15 +11,15 @@ import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, benchmarks
 from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import list_reasons_not_to_stop, simulate_quietly
-from discreet.strategies.phased.decide import State, advance_whole, begin_phase, new_state, publish
-from discreet.strategies.phased.state import phased_rules
+from discreet.strategies.phased.decide import State, advance_whole, begin_phase, make_state, publish
+from discreet.strategies.phased.state import make_phased_rules
 
 GO_ON = compile_kernel(advance_whole)
 
 
 def state_of(means: list[float], pulls: list[int], bonus: list[float]) -> State:
     """A state at the begin of a phase, with these released means and counts."""
-    state = new_state(len(means))
+    state = make_state(len(means))
     for arm, (mean, count) in enumerate(zip(means, pulls, strict=True)):
         state.board.pulls[arm] = count
         publish(state, True, arm, count, mean * count)
@@ -31,7 +31,7 @@ def state_of(means: list[float], pulls: list[int], bonus: list[float]) -> State:
 def travel(
     state: State, strategy: Strategy, cap: int, yields: bool, leaping: bool = True
 ) -> tuple[int, int]:
-    rules = phased_rules(strategy, state.mean.size)
+    rules = make_phased_rules(strategy, state.mean.size)
     return GO_ON(state, rules, leaping, int(state.board.pulls.sum()), cap, yields)
 
 

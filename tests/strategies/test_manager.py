@@ -42,15 +42,15 @@ class Operated:
             self.do("drop", int(self.rng.choice(live.rows)))
         elif turn < 0.012 and live.arms < 5 and not live.stopped:
             self.do("add")
-        elif live.due() and (self.rng.random() < 0.02 or not self.free()):
+        elif live.list_due() and (self.rng.random() < 0.02 or not self.free()):
             self.do("release", *self.drawn())
-        elif live.closed:
+        elif live.needs_round:
             self.do("open")
-        elif live.to_deal():
+        elif live.count_unassigned():
             self.do("take", int(self.rng.choice(live.arms, p=self.odds())))
 
     def free(self) -> bool:
-        return self.live.closed or self.live.to_deal() > 0
+        return self.live.needs_round or self.live.count_unassigned() > 0
 
     def odds(self) -> Any:
         flight = self.live.queue[-1]
@@ -63,10 +63,10 @@ class Operated:
     def drawn(self) -> tuple[list[float], list[float] | None]:
         """Noisy sums, from bits."""
         live = self.live
-        sums = [float(self.rng.binomial(size, MEANS[arm])) for arm, _, size in live.due()]
+        sums = [float(self.rng.binomial(size, MEANS[arm])) for arm, _, size in live.list_due()]
         if live.current.difference:
             sums = [max(sums) - min(sums)]
-        return sums, [0.1 * one for one in sums] if live.fine else None
+        return sums, [0.1 * one for one in sums] if live.releases_closeness else None
 
     def do(self, name: str, *about: Any) -> None:
         self.calls.append([name, *about])
@@ -76,7 +76,7 @@ class Operated:
 def repeat(live: BettingRun, name: str, *about: Any) -> None:
     """A call from the record."""
     if name == "take":
-        assert live.take(lambda _: about[0]) is not None
+        assert live.assign_next(lambda _: about[0]) is not None
     else:
         getattr(live, name)(*about)
 
@@ -105,11 +105,14 @@ def test_the_same_calls_lead_to_the_same_state(case: str, randomisation: str) ->
                 again.cap = cap
                 again.load(json.loads(json.dumps(three.dump())))
                 assert again.dump() == three.dump() == two.dump()
-                assert (again.due(), again.closed) == (two.due(), two.closed)
-                assert (again.middle, again.finished) == (two.middle, two.finished)
+                assert (again.list_due(), again.needs_round) == (two.list_due(), two.needs_round)
+                assert (again.middle_level, again.is_finished) == (
+                    two.middle_level,
+                    two.is_finished,
+                )
                 three = again
         assert two.dump() == three.dump() == one.live.dump()
-        assert two.table() == three.table()
+        assert two.view_arms() == three.view_arms()
         names |= {call[0] for call in one.calls}
     assert names == {"maximum", "drop", "add", "release", "open", "take"}
 
@@ -122,9 +125,9 @@ def test_everybody_is_counted(case: str, randomisation: str) -> None:
         one = played(case, randomisation, seed)
         dealt = [call[1] for call in one.calls if call[0] == "take"]
         assert len(dealt) == one.live.samples
-        views = one.live.table()
+        views = one.live.view_arms()
         assert [view.pulls for view in views] == [dealt.count(a) for a in range(len(views))]
-        for arm, over, *_ in one.live.leads():
+        for arm, over, *_ in one.live.list_leads():
             assert set(over) | {arm} <= set(range(one.live.arms))
 
 
@@ -132,21 +135,21 @@ def started(randomisation: Randomisation = SIMPLE, **options: Any) -> BettingRun
     """A run of four arms after two rounds, the third one half dealt."""
     live = opened(bet_se(0.01, **{"epsilon": 1.0, **options}), 4, 10_000, randomisation)
     for sums in ([40.0, 5.0, 6.0, 30.0], [44.0, 5.0, 6.0, 33.0]):
-        if live.closed:
-            live.open()
-        while not live.due():
+        if live.needs_round:
+            live.open_round()
+        while not live.list_due():
             take(live)
-        live.release([min(x, batch.size) for x, batch in zip(sums, live.due(), strict=False)])
-    if live.closed:
-        live.open()
-    for _ in range(max(live.to_deal() // 2, 1)):
+        live.release([min(x, batch.size) for x, batch in zip(sums, live.list_due(), strict=False)])
+    if live.needs_round:
+        live.open_round()
+    for _ in range(max(live.count_unassigned() // 2, 1)):
         take(live)
     return live
 
 
 def take(live: BettingRun) -> None:
     """One after the other."""
-    assert live.take(lambda weights: max(_dealable(weights), key=_fewest(live))) is not None
+    assert live.assign_next(lambda weights: max(_dealable(weights), key=_fewest(live))) is not None
 
 
 def _dealable(weights: list[int]) -> list[int]:
@@ -161,27 +164,27 @@ def _fewest(live: BettingRun) -> Any:
 def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
     live = started(DEALINGS[randomisation])
     assert live.book.log_wealth.any()
-    before, pulls = live.table(), [view.pulls for view in live.table()]
+    before, pulls = live.view_arms(), [view.pulls for view in live.view_arms()]
     means = live.book.mean.copy()
-    live.drop(0)
+    live.drop_arm(0)
     assert not live.book.log_wealth.any()
     assert not live.book.wealth.any()
     assert not live.book.eliminated.any()
     assert live.book.mean.tolist() == means[1:].tolist()
     assert live.recommendation != 0
-    assert live.smallest_delta() is None
-    assert live.table()[0] == before[0]
-    assert [view.pulls for view in live.table()] == pulls
-    assert live.take() is None or randomisation == "ahead"
-    while live.due():
-        assert 0 not in [batch.arm for batch in live.due()]
+    assert live.find_smallest_delta() is None
+    assert live.view_arms()[0] == before[0]
+    assert [view.pulls for view in live.view_arms()] == pulls
+    assert live.assign_next() is None or randomisation == "ahead"
+    while live.list_due():
+        assert 0 not in [batch.arm for batch in live.list_due()]
         assert live.current.length == 0
-        live.release([batch.size / 2 for batch in live.due()])
+        live.release([batch.size / 2 for batch in live.list_due()])
         assert not live.book.wealth.any()
-    opening = live.open()
+    opening = live.open_round()
     assert [arm for arm, _ in opening.odds] == [1, 2, 3]
-    assert live.take(lambda _: 0) is None
-    while not live.due():
+    assert live.assign_next(lambda _: 0) is None
+    while not live.list_due():
         take(live)
     live.release([5.0, 6.0, 33.0])
     assert live.book.wealth.any()
@@ -191,38 +194,38 @@ def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
 def test_an_added_arm_plays_from_the_next_round_on(randomisation: str) -> None:
     live = started(DEALINGS[randomisation])
     money = live.book.log_wealth.tolist()
-    live.add()
+    live.add_arm()
     assert live.book.log_wealth.tolist() == [*money, 0.0]
-    assert live.take(lambda _: 4) is None
-    assert live.table()[4].pulls == 0
-    while not live.due():
+    assert live.assign_next(lambda _: 4) is None
+    assert live.view_arms()[4].pulls == 0
+    while not live.list_due():
         take(live)
-    assert 4 not in [batch.arm for batch in live.due()]
-    live.release([float(batch.size // 2) for batch in live.due()])
-    while not live.closed:
+    assert 4 not in [batch.arm for batch in live.list_due()]
+    live.release([float(batch.size // 2) for batch in live.list_due()])
+    while not live.needs_round:
         take(live)
-        if live.due():
-            live.release([float(batch.size // 2) for batch in live.due()])
-    assert 4 in [arm for arm, _ in live.open().odds]
-    assert live.take(lambda _: 4) == (4, live.opened, 1)
+        if live.list_due():
+            live.release([float(batch.size // 2) for batch in live.list_due()])
+    assert 4 in [arm for arm, _ in live.open_round().odds]
+    assert live.assign_next(lambda _: 4) == (4, live.opened, 1)
 
 
 def test_a_lower_maximum_cuts_a_round_before_its_next_coin() -> None:
     for randomisation in DEALINGS.values():
         live = started(randomisation)
         people = live.samples
-        live.maximum(people + 3)
+        live.set_cap(people + 3)
         for _ in range(3):
             take(live)
-        assert live.take() is None
-        assert not live.closed
-        while live.due():
-            live.release([float(batch.size // 2) for batch in live.due()])
-        assert live.finished
+        assert live.assign_next() is None
+        assert not live.needs_round
+        while live.list_due():
+            live.release([float(batch.size // 2) for batch in live.list_due()])
+        assert live.is_finished
         assert live.samples == people + 3
-        live.maximum(people + 500)
-        assert live.closed
-        assert not live.finished
+        live.set_cap(people + 500)
+        assert live.needs_round
+        assert not live.is_finished
 
 
 @pytest.mark.parametrize("arms", [2, 3])
@@ -234,16 +237,16 @@ def test_the_stakes_of_a_cut_round_are_those_announced(
     which a lower maximum cuts a round: also where hardly anybody is in it.
     """
     live = opened(bet_se(0.1, 0.1), arms, 10**6)
-    live.open()
-    while not live.due():
+    live.open_round()
+    while not live.list_due():
         take(live)
-    live.release([0.0] if arms == 2 else [float(batch.size // 2) for batch in live.due()])
-    live.open()
+    live.release([0.0] if arms == 2 else [float(batch.size // 2) for batch in live.list_due()])
+    live.open_round()
     plan = live.queue[0].plan
     assert plan.by_tails
     assert plan.difference == (arms == 2)
-    live.maximum(live.samples + participants)
-    while not live.due():
+    live.set_cap(live.samples + participants)
+    while not live.list_due():
         take(live)
     now, lengths, weight = live.current, [], arms if arms == 2 else arms + 1
     assert (now.announced, now.length) == (plan.length, participants // weight)
@@ -259,21 +262,21 @@ def test_the_stakes_of_a_cut_round_are_those_announced(
     live.release([0.0] * released)
     assert lengths == [plan.length] * arms
     assert (live.book.log_wealth != before).all()
-    assert len(live.leads()) == (0 if arms > 2 else 2 if now.length else 1)
+    assert len(live.list_leads()) == (0 if arms > 2 else 2 if now.length else 1)
 
 
 def test_what_an_operator_may_not_do() -> None:
     live = started()
     with pytest.raises(InvalidInputError, match="not in the trial"):
-        live.drop(7)
-    live.drop(1)
+        live.drop_arm(7)
+    live.drop_arm(1)
     with pytest.raises(InvalidInputError, match="not in the trial"):
-        live.drop(1)
-    live.drop(2)
+        live.drop_arm(1)
+    live.drop_arm(2)
     with pytest.raises(InvalidInputError, match="two arms must be left"):
-        live.drop(0)
+        live.drop_arm(0)
     with pytest.raises(InvalidInputError, match="indifference zone"):
-        started(indifference_zone=0.1).add()
+        started(indifference_zone=0.1).add_arm()
     live.stopped = True
     with pytest.raises(InvalidInputError, match="has stopped"):
-        live.add()
+        live.add_arm()

@@ -35,11 +35,25 @@ from discreet.strategies.betting.rounds import (
     fill_scores,
 )
 from discreet.strategies.betting.schedule import Plan
-from discreet.strategies.units import BUMP, FINE, LEVELS, PLACES
+from discreet.strategies.units import BUMP, CENTRE_UNITS, FINE_UNITS, LEVELS
 
-CENTRES = [i / PLACES for i in range(PLACES // 64, PLACES - PLACES // 64 + 1)]
+CENTRES = [
+    i / CENTRE_UNITS for i in range(CENTRE_UNITS // 64, CENTRE_UNITS - CENTRE_UNITS // 64 + 1)
+]
 """All that can be announced."""
-FEW = [1 / 64, 17 / PLACES, 0.0625, 0.125, 0.25, 341 / PLACES, 0.5, 0.625, 0.75, 0.9375, 63 / 64]
+FEW = [
+    1 / 64,
+    17 / CENTRE_UNITS,
+    0.0625,
+    0.125,
+    0.25,
+    341 / CENTRE_UNITS,
+    0.5,
+    0.625,
+    0.75,
+    0.9375,
+    63 / 64,
+]
 SIZES = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.99, 1.0, 1.0001, 1.1, 1.5, 2, 3, 5, 8, 12, 20]
 TILTS = [sign * size for size in SIZES for sign in (1, -1)]
 
@@ -77,7 +91,7 @@ def test_a_person_moves_the_pair_by_one_at_most_on_every_small_grid(grids: range
             assert private(*table(make_bump(centre, grid)), grid)
 
 
-@pytest.mark.parametrize("places", [10, 16, FINE])
+@pytest.mark.parametrize("places", [10, 16, FINE_UNITS])
 def test_a_person_moves_the_pair_by_one_at_most_on_fine_grids(places: int) -> None:
     """At random, at both ends and around the centre, in all pairs."""
     rng, grid = np.random.default_rng(places), 2**places
@@ -114,7 +128,7 @@ def test_the_pair_uses_all_the_room_there_is() -> None:
     """The bump is as tall as its slope at 0 and 1 allows: a hundredth more and a unit
     near an end would have to be cut.
     """
-    grid = 2**FINE
+    grid = 2**FINE_UNITS
     for centre in FEW:
         bump = make_bump(centre, grid)
         tall = bump._replace(below=1.01 * bump.below, above=1.01 * bump.above)
@@ -128,7 +142,7 @@ def test_the_pair_uses_all_the_room_there_is() -> None:
 
 def test_the_bump_is_highest_at_its_centre_only_near_one_half() -> None:
     """As the docs say: at 1 - 1/(e - 1) = 0.418 for smaller centres, 0.582 for larger."""
-    grid, edge = 2**FINE, 1 - 1 / (math.e - 1)
+    grid, edge = 2**FINE_UNITS, 1 - 1 / (math.e - 1)
     for centre in FEW:
         bump = make_bump(centre, grid)
         values = [measure_closeness(k, bump) for k in range(0, grid + 1, 64)]
@@ -153,7 +167,7 @@ def excess(tilt: float, centre: float, more: float = 1.0) -> float:
     """By how much B q exceeds rho, as a share of rho, at worst over outcomes in fine
     units; a tiny absolute error is forgiven as the docs say.
     """
-    grid, worst = 2**FINE, -math.inf
+    grid, worst = 2**FINE_UNITS, -math.inf
     bump, weight = make_bump(centre, grid), choose_closeness_weight(tilt, centre, BUMP, math.inf)
     middle = int(centre * grid)
     places = [1, 2, 3, 100, 10_000, middle // 2, middle - 1, middle, middle + 1]
@@ -223,7 +237,7 @@ def test_weights_of_closeness() -> None:
 
 
 @pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
-@pytest.mark.parametrize("level", [1 / 64, 0.25, 0.5, 1000 / PLACES])
+@pytest.mark.parametrize("level", [1 / 64, 0.25, 0.5, 1000 / CENTRE_UNITS])
 def test_levels_are_bet_on_by_straight_lines(level: float, odds: tuple[int, int]) -> None:
     """Theorem 5: with rho for weight each message multiplies money by 1 - d (M - x0),
     one of the rival by 1 + d' (M - x0).
@@ -261,9 +275,9 @@ def test_the_price_of_fine_noise_is_enough(epsilon: float) -> None:
     """
     for share in (1e-5, 0.01, 0.3, 0.6, 0.8, 0.99):
         price = price_fine_noise(share * epsilon, epsilon)
-        for grid in (1, 2, 3, 64, 1000, 2**FINE):
+        for grid in (1, 2, 3, 64, 1000, 2**FINE_UNITS):
             assert price >= exact_price(share * epsilon, epsilon, grid) * (1 - 1e-14)
-        assert 0.999 * price < exact_price(share * epsilon, epsilon, 2**FINE)
+        assert 0.999 * price < exact_price(share * epsilon, epsilon, 2**FINE_UNITS)
     assert price_fine_noise(1.0, math.inf) == 0
 
 

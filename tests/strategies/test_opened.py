@@ -78,7 +78,7 @@ def test_same_decisions_as_the_simulator(case: str) -> None:
         assert (live.samples, live.stopped) == (outcome.samples, outcome.stopped)
         assert live.recommendation == outcome.recommendation
         assert rounds == player.rounds
-        assert [arm.pulls for arm in live.table()] == pulls
+        assert [arm.pulls for arm in live.view_arms()] == pulls
         assert not player.tape.sums + player.tape.jumps
         stops += live.stopped
     assert kinds <= seen
@@ -107,36 +107,36 @@ def test_a_run_goes_on_from_what_it_wrote(case: str, randomisation: Any) -> None
     whole, broken = (Player(strategy, instance, 3, 1500, randomisation) for _ in range(2))
     whole.play()
     steps = 0
-    while not broken.live.finished:
+    while not broken.live.is_finished:
         broken.step()
         steps += 1
-        if steps % 7 == 0 or broken.live.due():
+        if steps % 7 == 0 or broken.live.list_due():
             state = broken.live.dump()
             broken.live = opened(strategy, instance.arms, 1500, randomisation)
             broken.live.load(state)
             assert broken.live.dump() == state
     assert broken.live.dump() == whole.live.dump()
-    assert broken.live.table() == whole.live.table()
+    assert broken.live.view_arms() == whole.live.view_arms()
 
 
 def test_a_round_is_opened_before_anybody_is_dealt() -> None:
     live = opened(bets(epsilon=1.0), 3, 1000)
-    assert live.closed
-    assert live.take() is None
-    first = live.open()
+    assert live.needs_round
+    assert live.assign_next() is None
+    first = live.open_round()
     assert first.round == 1
     assert first.odds == [[0, 1], [1, 1], [2, 1]]
-    assert first.people == live.to_deal() == 36
-    assert not live.closed
+    assert first.participants == live.count_unassigned() == 36
+    assert not live.needs_round
     with pytest.raises(DiscreetError, match="closed"):
-        live.open()
-    assert [live.take(lambda _: 1) for _ in range(36)][-1] == (1, 1, 1)
-    assert live.take() is None
-    assert live.due() == [(0, 1, 0), (1, 1, 36), (2, 1, 0)]
+        live.open_round()
+    assert [live.assign_next(lambda _: 1) for _ in range(36)][-1] == (1, 1, 1)
+    assert live.assign_next() is None
+    assert live.list_due() == [(0, 1, 0), (1, 1, 36), (2, 1, 0)]
     live.release([0.0, 18.0, -1.0])
-    assert live.closed
-    assert live.open().round == 2
-    assert live.take(lambda _: 7) is None
+    assert live.needs_round
+    assert live.open_round().round == 2
+    assert live.assign_next(lambda _: 7) is None
 
 
 NAMES = {
@@ -151,9 +151,9 @@ FLIGHT += "odds length centre by_tails difference fine"
 def test_the_names_of_a_stored_run() -> None:
     """Files of people's trials hold these names."""
     live = opened(bets(epsilon=1.0), 3, 1000, AHEAD)
-    live.open()
-    live.take(lambda _: 1)
-    live.drop(0)
+    live.open_round()
+    live.assign_next(lambda _: 1)
+    live.drop_arm(0)
     state = live.dump()
     assert " ".join(state) == NAMES[""]
     assert " ".join(state["rounds"]) == NAMES["rounds"]
@@ -168,7 +168,7 @@ def test_the_names_of_a_stored_run() -> None:
 def test_a_name_that_should_be_there_is_missed(part: str) -> None:
     def state() -> tuple[Any, Any]:
         live = opened(bets(epsilon=1.0), 3, 1000)
-        live.open()
+        live.open_round()
         whole = live.dump()
         return whole, whole["queue"][0] if part == "flight" else whole[part] if part else whole
 

@@ -16,7 +16,7 @@ from discreet import Strategy, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttu
 from discreet.planning.forecast import Continuation
 from discreet.strategies.betting import inference as pair_module
 from discreet.strategies.betting.inference import PairBets
-from discreet.strategies.run import Margin, Pair, Place, Radii, Randomisation, Run
+from discreet.strategies.run import ArmBatch, Margin, Pair, Radii, Randomisation, Run
 from discreet.trials.randomisation import default_randomisation
 from discreet.trials.record import new_live_run
 
@@ -37,7 +37,7 @@ class Watched(Continuation):
         super().__init__(run, rng)
         self.look, self.margins, self.looks = look, list[Margin](), 0
 
-    def _release(self, due: list[Place], laws: Any) -> None:
+    def _release(self, due: list[ArmBatch], laws: Any) -> None:
         run: Any = self.run
         before, centre = len(getattr(run, "margins", ())), run.centre
         near: float | None = None
@@ -75,8 +75,8 @@ class Watched(Continuation):
         self.looks += 1
         if self.looks > 8 and self.looks & (self.looks - 1):
             return
-        between = [one if one.one == 1 else one.turned() for one in self.margins]
-        if found := self.run.pair(1, 0, between):
+        between = [one if one.one == 1 else one.reverse() for one in self.margins]
+        if found := self.run.compare(1, 0, between):
             self.look(found)
 
 
@@ -233,8 +233,8 @@ def test_least_doubt_against_the_formula() -> None:
 def test_a_pair_seen_from_the_other_arm_is_turned() -> None:
     run: Any = new_live_run(STRATEGIES["margins"], 2, 4000, Randomisation("simple"))
     margins = [Margin(1, 0, (40, 50), 20.0), Margin(0, 1, (30, 30), 3.0)]
-    there = run.pair(1, 0, [margins[0], margins[1].turned()])
-    back = run.pair(0, 1, [margins[0].turned(), margins[1]])
+    there = run.pair(1, 0, [margins[0], margins[1].reverse()])
+    back = run.pair(0, 1, [margins[0].reverse(), margins[1]])
     assert back.difference == pytest.approx(-there.difference)
     assert back.p_value() == pytest.approx(there.p_value())
     assert [-end for end in back.interval(0.1)[::-1]] == pytest.approx(there.interval(0.1))

@@ -15,9 +15,9 @@ import pytest
 
 from discreet import Bernoulli, Strategy, bet_se
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import Run, Totals, new_run
+from discreet.strategies.run import Run, Totals, make_run
 from discreet.strategies.stream import StreamRun
-from discreet.strategies.units import grid_of
+from discreet.strategies.units import choose_grid
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms
 from tests.support.oracle import OPTIONS, make, oracle
@@ -51,21 +51,23 @@ def played(
     """A live run on random bits, the arms in the order of assignment, and the tape of
     it.
     """
-    rng, tape, grid = np.random.default_rng(seed), Tape(), grid_of(strategy)
-    live = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
+    rng, tape, grid = np.random.default_rng(seed), Tape(), choose_grid(strategy)
+    live = make_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
     while True:
-        if live.closed:
-            live.open()
-        place = live.take(lambda left: int(rng.choice(len(left), p=np.array(left) / sum(left))))
+        if live.needs_round:
+            live.open_round()
+        place = live.assign_next(
+            lambda left: int(rng.choice(len(left), p=np.array(left) / sum(left)))
+        )
         if place is not None:
             arms.append(place.arm)
             bit = int(rng.random() < MEANS[place.arm])
             bits.setdefault((place.arm, place.phase), []).append(bit)
             if isinstance(live, StreamRun):
                 answer(live, place.arm, bit, noise, rng, tape)
-        elif live.due():
+        elif live.list_due():
             release(live, strategy, grid, bits, rng, tape)
         else:
             return live, arms, tape
@@ -77,7 +79,7 @@ def answer(live: StreamRun, arm: int, bit: int, noise: float | None, rng: Any, t
     if noise is not None:
         tape.noise.append(float(rng.standard_normal()))
         value += noise * tape.noise[-1]
-    live.answer(arm, value)
+    live.record_answer(arm, value)
 
 
 def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
@@ -85,7 +87,7 @@ def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape:
         release_round(live, bits, rng, tape)
         return
     sums = []
-    for arm, phase, size in live.due():
+    for arm, phase, size in live.list_due():
         drawn = bits.pop((arm, phase))
         assert len(drawn) == size
         units = 0
@@ -101,8 +103,8 @@ def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape:
 
 
 def release_round(live: BettingRun, bits: Any, rng: Any, tape: Tape) -> None:
-    totals = [live.totals(bits[arm, phase]) for arm, phase, _ in live.due()]
-    sizes = [len(bits.pop((arm, phase))) for arm, phase, _ in live.due()]
+    totals = [live.add_up(bits[arm, phase]) for arm, phase, _ in live.list_due()]
+    sizes = [len(bits.pop((arm, phase))) for arm, phase, _ in live.list_due()]
     tape.dealt(sizes, [total.sum for total in totals])
     sums = []
     for total in live.combine(totals):
@@ -157,12 +159,12 @@ def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     strategy = quick("adap-tt-star", {"threshold": "proved"})
     assert strategy is not None
     assert not any(differs(strategy, seed) for seed in range(2))
-    made: Callable[..., Run] = new_run
+    made: Callable[..., Run] = make_run
 
     def wrong(strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None) -> Run:
         return made(strategy, arms, cap, 1.3 * delta, noise)
 
-    monkeypatch.setattr(f"{__name__}.new_run", wrong)
+    monkeypatch.setattr(f"{__name__}.make_run", wrong)
     assert any(differs(strategy, seed) for seed in range(8))
 
 
@@ -173,19 +175,19 @@ NAMES = ("ttucb", "ttucb-batched", "ctb-tt", "adap-tt-star", "dp-se")
     "strategy", [*(make(name, {"threshold": "proved"}) for name in NAMES), *BETS]
 )
 def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy) -> None:
-    one = new_run(strategy, 3, 500, strategy.delta)
+    one = make_run(strategy, 3, 500, strategy.delta)
     rng = np.random.default_rng(5)
     for _ in range(40):
-        two = new_run(strategy, 3, 500, strategy.delta)
+        two = make_run(strategy, 3, 500, strategy.delta)
         two.load(one.dump())
         assert two.dump() == one.dump()
-        if one.closed:
-            assert one.open() == two.open()
-        place = one.take()
-        assert two.take() == place
+        if one.needs_round:
+            assert one.open_round() == two.open_round()
+        place = one.assign_next()
+        assert two.assign_next() == place
         if place is None:
-            due = one.due()
-            assert due == two.due()
+            due = one.list_due()
+            assert due == two.list_due()
             if not due:
                 break
             drawn = [Totals(int(rng.integers(0, batch.size + 1))) for batch in due]
@@ -194,8 +196,8 @@ def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy) -> None:
             two.release(sums)
         elif isinstance(one, StreamRun) and isinstance(two, StreamRun):
             value = float(rng.random() < 0.5)
-            one.answer(place.arm, value)
-            two.answer(place.arm, value)
+            one.record_answer(place.arm, value)
+            two.record_answer(place.arm, value)
         assert two.dump() == one.dump()
 
 
@@ -205,17 +207,17 @@ def test_smallest_delta_is_where_stopping_begins() -> None:
         strategy = make(name, {"threshold": "proved"})
         assert strategy is not None
         live, _, _ = played(strategy.with_(delta=1e-6), 3)
-        smallest = live.smallest_delta()
+        smallest = live.find_smallest_delta()
         if smallest is not None:
-            assert live.would_stop(smallest * 1.002)
-            assert not live.would_stop(smallest * 0.998)
+            assert live.can_stop(smallest * 1.002)
+            assert not live.can_stop(smallest * 0.998)
             assert live.stopped == (smallest <= 1e-6)
-    assert new_run(BETS[0], 3, 100, 0.1).smallest_delta() is None
+    assert make_run(BETS[0], 3, 100, 0.1).find_smallest_delta() is None
 
 
 def test_the_gamblers_smallest_delta_is_where_stopping_begins() -> None:
     live, _, _ = played(bet_se(1e-60, epsilon=0.1), 1)
-    smallest = live.smallest_delta()
+    smallest = live.find_smallest_delta()
     assert not live.stopped
     assert smallest is not None
     assert 1e-60 < smallest < 1

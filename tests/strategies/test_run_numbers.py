@@ -89,7 +89,7 @@ def test_same_decisions_as_the_simulator(
         assert (live.samples, live.stopped) == (outcome.samples, outcome.stopped)
         assert live.recommendation == outcome.recommendation
         assert rounds.tolist() == player.rounds
-        assert [arm.pulls for arm in live.table()] == pulls
+        assert [arm.pulls for arm in live.view_arms()] == pulls
         assert not player.tape.sums + player.tape.jumps
         stops += live.stopped
     assert kinds <= seen
@@ -118,14 +118,14 @@ def test_another_closeness_is_seen(case: int, monkeypatch: pytest.MonkeyPatch) -
         return measure_closeness(units, bump) + 2**16
 
     monkeypatch.setattr(room, "measure_closeness", more)
-    honest = room.BettingRun.totals
+    honest = room.BettingRun.add_up
 
     def less(run: room.BettingRun, units: Any) -> Totals:
         total = honest(run, units)
         return total._replace(near=(total.near or 0) * 3 // 4)
 
     if case == 6:
-        monkeypatch.setattr(room.BettingRun, "totals", less)
+        monkeypatch.setattr(room.BettingRun, "add_up", less)
     player = Player(strategy, instance, 0)
     player.play()
     assert differs(player, instance)

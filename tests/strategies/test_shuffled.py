@@ -16,7 +16,7 @@ from discreet import Strategy, adap_tt
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.presets import PRESETS
-from discreet.strategies.run import Deal, Place, Randomisation, Run, ShuffledRun, new_run
+from discreet.strategies.run import ArmBatch, DrawArm, Randomisation, Run, ShuffledRun, make_run
 from tests.support.oracle import OPTIONS, make
 
 ARMS, CAP = 4, 1500
@@ -26,7 +26,7 @@ SHUFFLED = Randomisation("shuffled")
 def sums_strategies() -> list[Strategy]:
     """Every preset with its options that learns from released sums."""
     made = [make(name, options) for name, options in OPTIONS]
-    kept = [one for one in made if one is not None and not one.part.each_answer]
+    kept = [one for one in made if one is not None and not one.spec.each_answer]
     return [one.with_(epsilon=10.0) if one.trust == "global" else one for one in kept]
 
 
@@ -40,23 +40,23 @@ every = pytest.mark.parametrize("strategy", STRATEGIES, ids=named)
 each = pytest.mark.parametrize("strategy", ONE_EACH, ids=named)
 
 
-def at_random(seed: int) -> Deal:
+def at_random(seed: int) -> DrawArm:
     """Each place that is left as likely as any other."""
     rng = random.Random(seed)
     return lambda left: rng.choices(range(len(left)), left)[0]
 
 
 def shuffled(strategy: Strategy, cap: int = CAP, arms: int = ARMS) -> ShuffledRun:
-    run = new_run(strategy, arms, cap, strategy.delta, randomisation=SHUFFLED)
+    run = make_run(strategy, arms, cap, strategy.delta, randomisation=SHUFFLED)
     assert isinstance(run, ShuffledRun)
     return run
 
 
 def in_turn(strategy: Strategy, cap: int = CAP, arms: int = ARMS) -> Run:
-    return new_run(strategy, arms, cap, strategy.delta)
+    return make_run(strategy, arms, cap, strategy.delta)
 
 
-def sums_of(due: list[Place], means: tuple[float, ...] = (0.9, 0.5, 0.3, 0.2)) -> list[float]:
+def sums_of(due: list[ArmBatch], means: tuple[float, ...] = (0.9, 0.5, 0.3, 0.2)) -> list[float]:
     """Sums that depend on what is due alone, so that two runs get the same."""
     return [
         size * means[arm] + float(np.random.default_rng([arm, phase, size]).uniform(-0.05, 0.05))
@@ -72,7 +72,7 @@ def test_all_of_them_are_tried() -> None:
         for name in PRESETS
         if name != "bet-se"
         and not any(
-            one.part.each_answer for one in [make(name, {"threshold": "proved"})] if one is not None
+            one.spec.each_answer for one in [make(name, {"threshold": "proved"})] if one is not None
         )
     }
 
@@ -87,25 +87,25 @@ def test_looking_ahead_takes_the_same_places(strategy: Strategy) -> None:
     steps, leaps = in_turn(strategy), in_turn(strategy)
     for _ in range(40):
         cap = steps.samples + int(rng.integers(0, 400))
-        steps.maximum(cap)
-        leaps.maximum(cap)
+        steps.set_cap(cap)
+        leaps.set_cap(cap)
         for _ in range(int(rng.integers(0, 6))):
-            assert steps.take() == leaps.take()
-        assert leaps.take_all() == Run.take_all(steps)
+            assert steps.assign_next() == leaps.assign_next()
+        assert leaps.assign_all() == Run.assign_all(steps)
         assert leaps.dump() == steps.dump()
-        if due := steps.due():
+        if due := steps.list_due():
             steps.release(sums_of(due))
             leaps.release(sums_of(due))
     assert steps.samples > 200 or steps.stopped
 
 
 def test_a_look_ahead_that_stops_short_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = PhasedRun._go
+    usual = PhasedRun._assign
 
-    def short(run: PhasedRun, most: int, leaping: bool) -> list[Place]:
+    def short(run: PhasedRun, most: int, leaping: bool) -> list[ArmBatch]:
         return usual(run, most - leaping, leaping)
 
-    monkeypatch.setattr(PhasedRun, "_go", short)
+    monkeypatch.setattr(PhasedRun, "_assign", short)
     with pytest.raises(AssertionError):
         test_looking_ahead_takes_the_same_places(STRATEGIES[0])
 
@@ -116,11 +116,11 @@ def test_a_million_people_are_looked_ahead_quickly(episodes: str) -> None:
     longest, slowest = 0, 0.0
     for _ in range(400):
         begun = time.thread_time()
-        opening = run.open()
+        opening = run.open_round()
         slowest = max(slowest, time.thread_time() - begun)
-        longest = max(longest, opening.people)
+        longest = max(longest, opening.participants)
         run.samples, run.left[:] = run.inner.samples, 0
-        run.release([size * (0.5 + 1e-4 * arm) for arm, _, size in run.due()])
+        run.release([size * (0.5 + 1e-4 * arm) for arm, _, size in run.list_due()])
         if longest > 10**6:
             break
     assert longest > 10**6
@@ -130,19 +130,19 @@ def test_a_million_people_are_looked_ahead_quickly(episodes: str) -> None:
 # --- the same decisions ---------------------------------------------------------------
 
 
-def course(run: Run, deal: Deal) -> list[Any]:
+def course(run: Run, deal: DrawArm) -> list[Any]:
     """What is released and decided, to the end: what was due, samples, people of each
     arm, stop and recommendation.
     """
     lines: list[Any] = []
-    while not run.finished:
-        if run.closed:
-            run.open()
-        while not (due := run.due()) and run.take(deal) is not None:
-            assert not run.closed or not run.to_deal()
+    while not run.is_finished:
+        if run.needs_round:
+            run.open_round()
+        while not (due := run.list_due()) and run.assign_next(deal) is not None:
+            assert not run.needs_round or not run.count_unassigned()
         if due:
             run.release(sums_of(due))
-        table = [(view.pulls, view.count, view.mean) for view in run.table()]
+        table = [(view.pulls, view.count, view.mean) for view in run.view_arms()]
         lines.append((due, run.samples, table, run.stopped, run.recommendation))
     return lines
 
@@ -168,30 +168,34 @@ def test_a_release_before_everybody_is_dealt_is_seen(monkeypatch: pytest.MonkeyP
 def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy) -> None:
     cap = 2700 if strategy.name == "dp-se" else 300
     one, deal, released = shuffled(strategy, cap), at_random(2), 0
-    while not one.finished:
+    while not one.is_finished:
         two = shuffled(strategy, cap)
         two.load(one.dump())
         assert two.dump() == one.dump()
-        assert (two.closed, two.finished, two.due()) == (one.closed, one.finished, one.due())
-        if one.closed:
-            assert two.open() == one.open()
-        elif due := one.due():
+        assert (two.needs_round, two.is_finished, two.list_due()) == (
+            one.needs_round,
+            one.is_finished,
+            one.list_due(),
+        )
+        if one.needs_round:
+            assert two.open_round() == one.open_round()
+        elif due := one.list_due():
             one.release(sums_of(due))
             two.release(sums_of(due))
             released += 1
         else:
-            place = one.take(deal)
+            place = one.assign_next(deal)
             assert place is not None
-            assert two.take(lambda _, arm=place.arm: arm) == place  # type: ignore[misc]
-        assert two.table() == one.table()
+            assert two.assign_next(lambda _, arm=place.arm: arm) == place  # type: ignore[misc]
+        assert two.view_arms() == one.view_arms()
         assert two.dump() == one.dump()
     assert released > 0
 
 
 def test_what_is_stored_is_stored_under_these_names() -> None:
     run = shuffled(ONE_EACH[0])
-    run.open()
-    run.take()
+    run.open_round()
+    run.assign_next()
     stored = run.dump()
     assert set(stored) == {"samples", "stopped", "recommendation", "opened", "inner", "arrays"}
     assert stored["arrays"] == {"left": [0, 1, 1, 1], "phase": [1, 1, 1, 1]}
@@ -209,7 +213,7 @@ def test_recorded_arms_lead_to_the_same_course(strategy: Strategy) -> None:
 
     run = shuffled(strategy)
     first = course(run, recorded)
-    assert run.smallest_delta() == run.inner.smallest_delta()
+    assert run.find_smallest_delta() == run.inner.find_smallest_delta()
     written = iter(arms)
     assert course(shuffled(strategy), lambda _: next(written)) == first
     assert next(written, None) is None
@@ -217,11 +221,11 @@ def test_recorded_arms_lead_to_the_same_course(strategy: Strategy) -> None:
 
 def test_an_arm_without_places_is_not_dealt() -> None:
     run = shuffled(ONE_EACH[0])
-    assert run.take() is None
-    run.open()
-    assert run.take(lambda _: 2) == Place(2, 1, 1)
+    assert run.assign_next() is None
+    run.open_round()
+    assert run.assign_next(lambda _: 2) == ArmBatch(2, 1, 1)
     for arm in (2, -1, ARMS):
-        assert run.take(lambda _, arm=arm: arm) is None  # type: ignore[misc]
+        assert run.assign_next(lambda _, arm=arm: arm) is None  # type: ignore[misc]
     assert run.samples == 1
 
 
@@ -234,16 +238,16 @@ with probability 1e-9 (asymptotically).
 """
 
 
-def unlikely(deal_of: Callable[[Deal], Deal]) -> bool:
+def unlikely(deal_of: Callable[[DrawArm], DrawArm]) -> bool:
     """Whether the orders of a round with places 2, 1, 1 are not equally frequent."""
     counts: Counter[tuple[int, ...]] = Counter()
     run, deal = shuffled(ONE_EACH[0], arms=3), deal_of(at_random(4))
-    run.open()
+    run.open_round()
     run.left[:] = (2, 1, 1)
     begun = run.dump()
     for _ in range(DRAWS):
         run.load(begun)
-        order = [run.take(deal) for _ in range(4)]
+        order = [run.assign_next(deal) for _ in range(4)]
         counts[tuple(place.arm for place in order if place is not None)] += 1
     expected = DRAWS / ORDERS
     statistic = sum((count - expected) ** 2 / expected for count in counts.values())
@@ -267,15 +271,15 @@ def test_the_table_counts_people_who_were_dealt() -> None:
     run, deal = shuffled(strategy), at_random(5)
     dealt = [0] * ARMS
     for _ in range(300):
-        if run.closed:
-            opening = run.open()
-            assert opening.people == sum(size for _, size in opening.odds)
-            assert run.to_deal() == opening.people
-        elif due := run.due():
+        if run.needs_round:
+            opening = run.open_round()
+            assert opening.participants == sum(size for _, size in opening.odds)
+            assert run.count_unassigned() == opening.participants
+        elif due := run.list_due():
             run.release(sums_of(due))
-        elif (place := run.take(deal)) is not None:
+        elif (place := run.assign_next(deal)) is not None:
             dealt[place.arm] += 1
-        assert [view.pulls for view in run.table()] == dealt
+        assert [view.pulls for view in run.view_arms()] == dealt
         assert run.samples == sum(dealt)
 
 
@@ -285,10 +289,10 @@ def test_a_higher_cap_goes_on_where_the_old_one_cut(strategy: Strategy) -> None:
     expected = [line for line in course(in_turn(strategy, 500), at_random(0)) if line[0]]
     run, lines = shuffled(strategy, 7), []
     for cap in (7, 8, 100, 101, 300, 500):
-        run.maximum(cap)
-        assert run.finished == run.stopped
+        run.set_cap(cap)
+        assert run.is_finished == run.stopped
         lines += course(run, at_random(6))
-        assert run.finished
+        assert run.is_finished
         assert run.samples == cap or run.stopped
     assert [line for line in lines if line[0]] == expected
     assert run.opened >= len(expected)
@@ -297,26 +301,33 @@ def test_a_higher_cap_goes_on_where_the_old_one_cut(strategy: Strategy) -> None:
 @each
 def test_a_lower_cap_cuts(strategy: Strategy) -> None:
     run, deal = shuffled(strategy, 2 * CAP), at_random(7)
-    while (people := run.open().people) < 3 or (run.opened < 2 and strategy.name != "dp-se"):
-        while run.take(deal) is not None:
+    while (people := run.open_round().participants) < 3 or (
+        run.opened < 2 and strategy.name != "dp-se"
+    ):
+        while run.assign_next(deal) is not None:
             pass
-        run.release(sums_of(run.due()))
-    run.take(deal)
-    run.maximum(run.samples)
-    assert run.finished
-    assert (run.take(deal), run.due(), run.closed, run.to_deal()) == (None, [], False, 0)
+        run.release(sums_of(run.list_due()))
+    run.assign_next(deal)
+    run.set_cap(run.samples)
+    assert run.is_finished
+    assert (run.assign_next(deal), run.list_due(), run.needs_round, run.count_unassigned()) == (
+        None,
+        [],
+        False,
+        0,
+    )
     with pytest.raises(DiscreetError, match="has to be dealt"):
-        run.open()
-    run.maximum(2 * CAP)
-    assert not run.finished
-    assert sum(run.take(deal) is not None for _ in range(people)) == people - 1
-    waiting = run.due()
+        run.open_round()
+    run.set_cap(2 * CAP)
+    assert not run.is_finished
+    assert sum(run.assign_next(deal) is not None for _ in range(people)) == people - 1
+    waiting = run.list_due()
     assert waiting
-    run.maximum(1)
-    assert run.due() == waiting
-    assert not run.finished
+    run.set_cap(1)
+    assert run.list_due() == waiting
+    assert not run.is_finished
     run.release(sums_of(waiting))
-    assert run.finished
+    assert run.is_finished
 
 
 def test_what_cannot_be_shuffled_is_refused() -> None:
@@ -325,4 +336,4 @@ def test_what_cannot_be_shuffled_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="learns from every answer"):
         shuffled(strategy)
     with pytest.raises(InvalidInputError, match="no arm can be dropped"):
-        shuffled(ONE_EACH[0]).drop(0)
+        shuffled(ONE_EACH[0]).drop_arm(0)

@@ -4,7 +4,7 @@ import pytest
 
 import discreet
 from discreet import Strategy
-from discreet.strategies.run import new_run
+from discreet.strategies.run import make_run
 
 ALWAYS = ["samples", "stopped", "recommendation"]
 BOARD = ["board.pulls", "board.due", "board.led", "board.led_pulls", "board.share"]
@@ -43,7 +43,7 @@ STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
 def test_the_names_of_a_stored_run(family: str) -> None:
     """A change of them is a change of the stored format."""
     strategy, fields, arrays = STORED[family]
-    state = new_run(strategy, 3, 100, 0.1).dump()
+    state = make_run(strategy, 3, 100, 0.1).dump()
     assert list(state) == [*fields, "arrays"]
     assert list(state["arrays"]) == arrays
 
@@ -52,12 +52,12 @@ def test_the_names_of_a_stored_run(family: str) -> None:
 def test_a_field_that_should_be_there_is_missed(family: str) -> None:
     strategy, fields, arrays = STORED[family]
     for name in fields:
-        state = new_run(strategy, 3, 100, 0.1).dump()
+        state = make_run(strategy, 3, 100, 0.1).dump()
         del state[name]
         with pytest.raises(KeyError, match=name):
-            new_run(strategy, 3, 100, 0.1).load(state)
+            make_run(strategy, 3, 100, 0.1).load(state)
     for name in arrays:
-        state = new_run(strategy, 3, 100, 0.1).dump()
+        state = make_run(strategy, 3, 100, 0.1).dump()
         del state["arrays"][name]
         with pytest.raises(KeyError, match=name):
-            new_run(strategy, 3, 100, 0.1).load(state)
+            make_run(strategy, 3, 100, 0.1).load(state)

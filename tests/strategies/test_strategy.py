@@ -38,7 +38,7 @@ def test_presets(name: str) -> None:
     assert hash(strategy) == hash(preset(name))
     assert strategy != strategy.with_(delta=0.01)
     assert Strategy.from_json(strategy.to_json()) == strategy
-    assert strategy.proved
+    assert strategy.is_proved
     assert "at most 0.05" in strategy.correctness
     assert strategy.reference
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -54,7 +54,7 @@ def test_words() -> None:
     assert preset("ttucb").privacy.startswith("none")
     for name in ("ttucb", "adap-tt", "adap-tt-star", "ctb-tt"):
         empirical = preset(name, threshold="empirical")
-        assert not empirical.proved
+        assert not empirical.is_proved
         assert "no guarantee" in empirical.correctness
 
 
@@ -67,11 +67,13 @@ def test_printed_is_corrected_where_it_must_be_and_says_so(name: str) -> None:
 def test_custom_parts() -> None:
     own = preset("adap-tt", threshold=CustomThreshold("mine", lambda a, b: a + b))
     assert "your own" in own.correctness
-    assert not own.proved
+    assert not own.is_proved
     with pytest.raises(InvalidInputError, match="cannot be saved"):
         own.to_json()
-    assert not preset("adap-tt", grid=CustomGrid("triple", lambda phase: 3 ** (phase - 1))).proved
-    assert preset("ttucb", bonus=CustomBonus("flat", lambda count: 0 * count + 1)).proved
+    assert not preset(
+        "adap-tt", grid=CustomGrid("triple", lambda phase: 3 ** (phase - 1))
+    ).is_proved
+    assert preset("ttucb", bonus=CustomBonus("flat", lambda count: 0 * count + 1)).is_proved
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,17 @@ from discreet import Bernoulli
 from discreet.simulation.compile import compile_kernel
 from discreet.simulation.engine import simulate_quietly
 from discreet.strategies import sampling
-from discreet.strategies.run import Run, new_run
+from discreet.strategies.run import Run, make_run
 from discreet.strategies.sampling import (
-    UNITS,
+    UNITS_PER_SAMPLE,
+    compute_floor,
+    compute_kl_from,
+    draw_ts_leader,
     fill_allocation,
     fill_kl_allocation,
-    floor_of,
-    kl_from,
-    most_owed,
+    find_most_owed,
     owe,
     scramble,
-    ts_leader,
 )
 from discreet.theory import t_gaussian, t_kl
 from tests.support.oracle import oracle
@@ -64,11 +64,11 @@ def test_the_allocation_is_that_of_the_characteristic_time(kl: bool) -> None:
 def test_kl_keeps_its_precision() -> None:
     """Against the quadratic that it is for a small step, and its limits at 0 and 1."""
     for off in (1e-9, -1e-9, 1e-12):
-        assert kl_from(0.3, off) == pytest.approx(off * off / (2 * 0.3 * 0.7), rel=1e-8)
-    assert kl_from(1.0, -0.5) == kl_from(0.0, 0.5) == pytest.approx(math.log(2))
+        assert compute_kl_from(0.3, off) == pytest.approx(off * off / (2 * 0.3 * 0.7), rel=1e-8)
+    assert compute_kl_from(1.0, -0.5) == compute_kl_from(0.0, 0.5) == pytest.approx(math.log(2))
     for step in (0.99e-3, 1.01e-3):  # on both sides of the series' end
         exact = 0.5 * math.log(0.5 / (0.5 + step / 2)) + 0.5 * math.log(0.5 / (0.5 - step / 2))
-        assert kl_from(0.5, step / 2) == pytest.approx(exact, rel=1e-9)
+        assert compute_kl_from(0.5, step / 2) == pytest.approx(exact, rel=1e-9)
 
 
 def test_tied_arms_share_and_leave_nothing() -> None:
@@ -84,16 +84,16 @@ def test_nobody_is_far_from_what_is_owed(arms: int) -> None:
     every arm gets its floor (docs, "Sampling rules").
     """
     rng = np.random.default_rng(arms)
-    owed, pulls = np.full(arms, UNITS, np.int64), np.ones(arms, np.int64)
+    owed, pulls = np.full(arms, UNITS_PER_SAMPLE, np.int64), np.ones(arms, np.int64)
     floors, weights = 0.0, rng.dirichlet([0.2] * arms)
     for samples in range(arms, 4000):
         if samples % 50 == 0:
             weights = rng.dirichlet([0.2] * arms)
         owe(int(weights.argmax()), weights, samples, owed)
-        pulls[most_owed(owed, pulls)] += 1
-        floors += floor_of(samples, arms) - 0.5 / UNITS
-        behind = owed / UNITS - pulls
-        assert owed.sum() == UNITS * pulls.sum()
+        pulls[find_most_owed(owed, pulls)] += 1
+        floors += compute_floor(samples, arms) - 0.5 / UNITS_PER_SAMPLE
+        behind = owed / UNITS_PER_SAMPLE - pulls
+        assert owed.sum() == UNITS_PER_SAMPLE * pulls.sum()
         assert behind.min() > -1
         assert behind.max() <= arms - 1
         assert pulls.min() >= 1 + floors - (arms - 1)
@@ -107,7 +107,7 @@ def test_the_projection_is_nearest() -> None:
     for _ in range(300):
         weights = rng.dirichlet([0.3] * int(rng.integers(2, 8)))
         floor = 0.5 / weights.size * rng.random()
-        cut = sampling.cut_for(floor, weights)
+        cut = sampling.find_cut(floor, weights)
         nearest = np.maximum(floor, weights - cut)
         assert nearest.sum() == pytest.approx(1)
         lack = max(cut, float((floor - weights).max()))
@@ -122,7 +122,7 @@ def test_coins_look_drawn() -> None:
     for gap, chance in ((0.0, 0.5), (0.05 * math.sqrt(2), 0.5 * (1 + math.erf(1 / math.sqrt(2))))):
         mean = np.array([0.5 + gap, 0.5])
         led = sum(
-            ts_leader(mean, counts, np.array([100 + n, n]), 100 * mean, 0.5) == 0
+            draw_ts_leader(mean, counts, np.array([100 + n, n]), 100 * mean, 0.5) == 0
             for n in range(draws)
         )
         assert abs(led - draws * chance) < 4.9 * math.sqrt(draws * chance * (1 - chance))
@@ -146,13 +146,13 @@ def taken(run: Run, people: int, rng: np.random.Generator, again: bool) -> list[
     """
     arms = []
     for _ in range(people):
-        place = run.take()
+        place = run.assign_next()
         assert place is not None
         arms.append(place.arm)
-        run.answer(place.arm, float(rng.random() < (0.9, 0.6, 0.5)[place.arm]))
+        run.record_answer(place.arm, float(rng.random() < (0.9, 0.6, 0.5)[place.arm]))
         if again:
             state = run.dump()
-            run = new_run(run.strategy, 3, 500, run.strategy.delta)
+            run = make_run(run.strategy, 3, 500, run.strategy.delta)
             run.load(state)
             assert run.dump() == state
     return arms
@@ -164,7 +164,7 @@ def taken(run: Run, people: int, rng: np.random.Generator, again: bool) -> list[
 def test_a_run_goes_on_from_what_it_wrote(options: dict[str, Any]) -> None:
     strategy = discreet.ttucb(1e-9, **{"sampling": "track-and-stop", **options})
     found = [
-        taken(new_run(strategy, 3, 500, 1e-9), 150, np.random.default_rng(2), again)
+        taken(make_run(strategy, 3, 500, 1e-9), 150, np.random.default_rng(2), again)
         for again in (False, True)
     ]
     assert found[0] == found[1]
@@ -173,11 +173,11 @@ def test_a_run_goes_on_from_what_it_wrote(options: dict[str, Any]) -> None:
 def test_the_floor_is_what_keeps_arms_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the floor an arm starves."""
     weights = np.array([0.9, 0.1, 0.0])
-    owed, pulls = np.full(3, UNITS, np.int64), np.ones(3, np.int64)
-    monkeypatch.setattr(sampling, "floor_of", lambda *_: 0.0)
+    owed, pulls = np.full(3, UNITS_PER_SAMPLE, np.int64), np.ones(3, np.int64)
+    monkeypatch.setattr(sampling, "compute_floor", lambda *_: 0.0)
     for samples in range(3, 2000):
         owe(0, weights, samples, owed)
-        pulls[most_owed(owed, pulls)] += 1
+        pulls[find_most_owed(owed, pulls)] += 1
     assert pulls[2] < 3
 
 

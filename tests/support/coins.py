@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import Discrete, Strategy
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import Randomisation, Totals, new_run
+from discreet.strategies.run import Randomisation, Totals, make_run
 from tests.support.crowd import Crowd
 
 SIMPLE = Randomisation("simple")
@@ -22,7 +22,7 @@ def opened(
     strategy: Strategy, arms: int, cap: int, randomisation: Randomisation = SIMPLE
 ) -> BettingRun:
     """A run that has not begun."""
-    live = new_run(strategy, arms, cap, strategy.delta, None, randomisation)
+    live = make_run(strategy, arms, cap, strategy.delta, None, randomisation)
     assert isinstance(live, BettingRun)
     return live
 
@@ -43,17 +43,17 @@ class Player(Crowd):
         super().__init__(opened(strategy, instance.arms, cap, randomisation), instance, seed)
 
     def play(self) -> None:
-        while not self.live.finished:
+        while not self.live.is_finished:
             self.step()
 
     def step(self) -> None:
         """A round is opened, a person dealt, or a round released."""
-        if self.live.due():
+        if self.live.list_due():
             self.release()
-        elif self.live.closed:
-            self.live.open()
+        elif self.live.needs_round:
+            self.live.open_round()
         else:
-            assert self.live.take(self.deal) is not None
+            assert self.live.assign_next(self.deal) is not None
 
     def release(self) -> None:
         now = self.live.current
@@ -77,19 +77,19 @@ class Clinic:
         """By round: arm, bit and day of each person."""
 
     def play(self) -> None:
-        while not self.live.finished:
+        while not self.live.is_finished:
             self.day()
 
     def day(self) -> None:
         self.today += 1
-        if self.live.closed:
-            self.live.open()
-        place = self.live.take(self.deal)
+        if self.live.needs_round:
+            self.live.open_round()
+        place = self.live.assign_next(self.deal)
         if place is not None:
             bit = int(self.rng.random() < self.means[place.arm])
             day = self.today + self.delay(self.rng, place.arm, bit)
             self.told.setdefault(place.phase, []).append((place.arm, bit, day))
-        while (due := self.live.due()) and self.complete(due[0].phase):
+        while (due := self.live.list_due()) and self.complete(due[0].phase):
             self.release()
 
     def deal(self, weights: list[int]) -> int:
@@ -99,7 +99,7 @@ class Clinic:
         return all(day <= self.today for _, _, day in self.told[phase])
 
     def release(self) -> None:
-        live, due = self.live, self.live.due()
+        live, due = self.live, self.live.list_due()
         people = self.told.pop(due[0].phase)
         totals = [Totals(sum(bit for who, bit, _ in people if who == arm)) for arm, _, _ in due]
         shown = [total.sum for total in live.combine(totals) if total is not None]

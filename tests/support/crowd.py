@@ -37,14 +37,14 @@ class Crowd:
             "difference": now.difference,
         }
         self.kinds |= {name for name, mark in marks.items() if mark}
-        due, totals, jumps = live.due(), [], list[int]()
+        due, totals, jumps = live.list_due(), [], list[int]()
         left = sum(batch.size for batch in due)
         for place, (arm, _, size) in enumerate(due):
             if place < len(due) - 1:
                 self.tape.sums.append((left, size))
             left -= size
-            totals.append(live.totals(self._people(arm, size)))
-        grid = live.due_grid(live.setting.grid)
+            totals.append(live.add_up(self._people(arm, size)))
+        grid = live.scale_grid(live.setting.grid)
         shown = [total for total in live.combine(totals) if total is not None]
         noisy = [self._noisy(total, grid, jumps) for total in shown]
         self.tape.jumps += jumps

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._types import Floats, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation.betting import draw_noise, draw_round
 from discreet.simulation.laws import Generator, Laws
 from discreet.strategies.betting.bets import BettingRules, Setting
@@ -38,7 +38,7 @@ class Field(NamedTuple):
     """In people."""
 
 
-@leaf
+@jit
 def shift(person: int, guess: int, field: Field) -> float:
     """What a person adds to the mean of every arm."""
     phase, sign = person / field.span, 1.0
@@ -55,7 +55,7 @@ def shift(person: int, guess: int, field: Field) -> float:
     return sign * field.size
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def places_of(now: Round, book: Book) -> Ints:
     """One arm for each 1 of the odds, in order."""
     places, k = np.zeros(now.weight, np.int64), 0
@@ -67,7 +67,7 @@ def places_of(now: Round, book: Book) -> Ints:
     return places
 
 
-@leaf
+@jit
 def deal(rng: Generator, i: int, places: Ints, randomisation: int) -> int:
     """The arm of person i of a round; blocks are shuffled where they stand."""
     k = i % places.size
@@ -79,7 +79,7 @@ def deal(rng: Generator, i: int, places: Ints, randomisation: int) -> int:
     return int(places[k])
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def deal_round(
     rng: Generator, means: Floats, field: Field, now: Round, setting: Setting, book: Book
 ) -> None:
@@ -102,7 +102,7 @@ def deal_round(
                 book.fresh[a, SUM] += draw_noise(rng, now, setting)
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def runs_with_best_out(
     rng: Generator, laws: Laws, field: Field, rules: BettingRules, cap: int, runs: int
 ) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import Strategy
-from discreet.strategies.run import Randomisation, Run, Totals, new_run
+from discreet.strategies.run import Randomisation, Run, Totals, make_run
 from tests.support.naive_bets import Announced
 from tests.support.naive_betting import NaiveBetting
 
@@ -118,7 +118,7 @@ class LiveContinuous:
         """Samples, recommendation, stopped, rounds, pulls."""
         late, arms = self.late, len(self.late.means)
         randomisation = Randomisation("simple", continuous=True)
-        run = new_run(self.strategy, arms, cap, self.strategy.delta, randomisation=randomisation)
+        run = make_run(self.strategy, arms, cap, self.strategy.delta, randomisation=randomisation)
         self.people: dict[tuple[int, int], list[int]] = {}
         self.today, self.pulls, self.settled, self.flying = 0.0, [0] * arms, 0, 0
         events: list[tuple[float, int, tuple[int, int]]] = [(1 / late.accrual, COMES, (0, 0))]
@@ -141,9 +141,9 @@ class LiveContinuous:
 
     def deal(self, run: Run, rng: np.random.Generator) -> int | None:
         """The next person's arm; opens a round if that has to be."""
-        if run.closed and not run.finished:
-            run.open()
-        place = run.take(lambda weights: coin(weights, rng))
+        if run.needs_round and not run.is_finished:
+            run.open_round()
+        place = run.assign_next(lambda weights: coin(weights, rng))
         self.round = 0 if place is None else place.phase
         return None if place is None else place.arm
 
@@ -159,7 +159,7 @@ class LiveContinuous:
 
     def release(self, run: Run, rng: np.random.Generator) -> bool:
         """Release what is due, if all of it is known."""
-        due = run.due()
+        due = run.list_due()
         batches = [self.people.get((place.arm, place.phase), [0, 0, 0, 0]) for place in due]
         if not due or any(batch[3] < batch[0] for batch in batches):
             return False

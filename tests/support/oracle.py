@@ -149,7 +149,7 @@ def oracle(
     source = source_of(instance, strategy, rng)
     if strategy.estimator == "epochs":
         return naive.run_dpse(source, instance.arms, epsilon, strategy.delta, cap)
-    if strategy.phased:
+    if strategy.is_phased:
         return phased_oracle(strategy, source, sampler, cap)
     return stream_oracle(strategy, source, sampler, cap)
 
@@ -211,7 +211,7 @@ def phased_oracle(
     doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
     variance = 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
     sampler.two_variance = variance
-    whole = strategy.together
+    whole = strategy.has_global_episode
     return naive.run_phased(
         source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap
     )

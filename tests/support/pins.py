@@ -147,8 +147,8 @@ def run_pin(strategy: Strategy) -> dict[str, str]:
     found = {}
     arms = {**ARMS, "gaussian": Gaussian([3.0, 4.5, -1.0], 2.0)} if strategy.sigma else ARMS
     for name, instance in arms.items():
-        slow = strategy.together or isinstance(instance, Beta)
-        cap, runs = (2_000, 3) if slow else (20_000, 70 if strategy.phased else 6)
+        slow = strategy.has_global_episode or isinstance(instance, Beta)
+        cap, runs = (2_000, 3) if slow else (20_000, 70 if strategy.is_phased else 6)
         with catch_warnings():
             simplefilter("ignore", discreet.MayNotStopWarning)
             results = discreet.simulate(instance, strategy, runs, 11, cap)

@@ -142,9 +142,9 @@ def test_noisy_sigma() -> None:
 
 
 def test_tables_over_phases_are_the_thresholds_at_their_counts() -> None:
-    counts = state.phase_counts(adap_tt_star(epsilon=0.1, delta=0.01))
+    counts = state.count_by_phase(adap_tt_star(epsilon=0.1, delta=0.01))
     assert counts[:6].tolist() == [1, 1, 1, 2, 4, 8]
-    assert state.phase_counts(ttucb_batched(delta=0.01))[:6].tolist() == [1, 1, 2, 4, 8, 16]
+    assert state.count_by_phase(ttucb_batched(delta=0.01))[:6].tolist() == [1, 1, 2, 4, 8, 16]
     table = threshold.c_star_low(counts[:, np.newaxis], counts, 5, 0.01, 0.1)
     assert table.shape == (63, 63)
     assert np.isfinite(table).all()

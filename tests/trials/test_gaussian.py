@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from discreet import DiscreetError, Strategy, Trial, adap_tt, bet_se, trial_page, verify_transcript
 from discreet.strategies.run import Totals
-from discreet.strategies.units import grid_of, sum_noise
+from discreet.strategies.units import choose_grid, compute_sum_noise
 from discreet.trials import mechanisms
 from tests.support.forge import rechained
 
@@ -41,21 +41,27 @@ def release_of(record: Record) -> Record:
 def test_opendp_finds_the_promised_epsilon(epsilon: float, gamma: float) -> None:
     """By its own map from ρ to ε at this γ; on bits and on fine units."""
     for strategy in (bet_se(0.1, epsilon=epsilon, gamma=gamma), adap_tt(epsilon, 0.1, gamma=gamma)):
-        spent = mechanisms.compute_gaussian_cost(sum_noise(strategy), grid_of(strategy), gamma)
+        spent = mechanisms.compute_gaussian_cost(
+            compute_sum_noise(strategy), choose_grid(strategy), gamma
+        )
         assert epsilon * (1 - 1e-8) < spent <= epsilon
 
 
 @pytest.mark.parametrize("rho", [1e-9, 1e-3, 0.5, 40.0])
 def test_opendp_finds_the_promised_rho(rho: float) -> None:
     for strategy in (bet_se(0.1, rho=rho), adap_tt(None, 0.1, rho=rho)):
-        spent = mechanisms.compute_gaussian_cost(sum_noise(strategy), grid_of(strategy), None)
+        spent = mechanisms.compute_gaussian_cost(
+            compute_sum_noise(strategy), choose_grid(strategy), None
+        )
         assert rho * (1 - 1e-8) < spent <= rho
 
 
 def test_noise_that_does_not_keep_the_promise_is_refused_before_anyone_comes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(mechanisms, "sum_noise", lambda strategy: 0.999 * sum_noise(strategy))
+    monkeypatch.setattr(
+        mechanisms, "compute_sum_noise", lambda strategy: 0.999 * compute_sum_noise(strategy)
+    )
     for strategy in (bet_se(0.1, rho=1), bet_se(0.1, epsilon=1, gamma=1e-6)):
         with pytest.raises(DiscreetError, match="above its"):
             Trial.create(f"sqlite:///{tmp_path}/t.db", "x", ["a", "b"], strategy, 100)

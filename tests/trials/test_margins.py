@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from discreet import Trial, bet_se, verify_transcript
 from discreet.cli import main
 from discreet.reports.trial import trial_page
-from discreet.strategies.run import Place, Totals
+from discreet.strategies.run import ArmBatch, Totals
 from discreet.trials import mechanisms
 from discreet.trials.record import make_release
 from discreet.trials.store import schema
@@ -168,6 +168,6 @@ def test_nothing_that_a_warning_could_stop_follows_a_draw() -> None:
     def decide(sums: list[float]) -> None:
         done.append(np.float64(1e308) * np.float64(10) + sums[0])
 
-    made = make_release([Place(0, 1, 3)], [Totals(2)], 1, lambda total: total, decide)
+    made = make_release([ArmBatch(0, 1, 3)], [Totals(2)], 1, lambda total: total, decide)
     assert made[0].sum == 2
     assert len(done) == 1

@@ -28,7 +28,7 @@ from discreet import (
 )
 from discreet.scale import Scale
 from discreet.strategies.run import Totals
-from discreet.strategies.units import grid_of
+from discreet.strategies.units import choose_grid
 from discreet.trials import mechanisms as privacy
 from discreet.trials import responses
 from discreet.trials.mechanisms import respond
@@ -105,7 +105,7 @@ def test_discrete_noise_keeps_the_error_rate() -> None:
     pay for.
     """
     for strategy in (adap_tt(1, 0.1), adap_tt_star(0.01, 0.1), dp_se(50, 0.01), adap_tt(1e6, 0.1)):
-        eta = float(strategy.epsilon or 0) / grid_of(strategy)
+        eta = float(strategy.epsilon or 0) / choose_grid(strategy)
         k = np.arange(1, 50)
         tails = 2 * np.exp(-eta * k) / (1 + math.exp(-eta))
         worst = (tails / np.exp(-eta * k)).max()
@@ -211,7 +211,7 @@ def test_a_pair_costs_one_epsilon(epsilon: float) -> None:
             spent == mechanism.map(grid) == privacy.compute_sum_epsilon(epsilon, grid, pairs=True)
         )
         assert mechanism.map(2 * grid) == pytest.approx(2 * epsilon)
-    assert grid_of(bet_se(0.1, epsilon, outcomes="numbers")) <= 2**20
+    assert choose_grid(bet_se(0.1, epsilon, outcomes="numbers")) <= 2**20
 
 
 def test_the_law_of_a_pair() -> None:

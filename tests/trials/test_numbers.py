@@ -16,7 +16,7 @@ from scipy import stats
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet import verify_transcript as verified
-from discreet.strategies.units import grid_of
+from discreet.strategies.units import choose_grid
 from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import AskResult
@@ -82,7 +82,7 @@ def test_from_the_first_person_to_the_transcript(url: str, name: str) -> None:
             assert arm.interval[0] <= mean <= arm.interval[1]
     for event in released(transcript):
         shown = [one for one in event["releases"] if one["sum"] is not None]
-        fine = event["unit"] == 1 / grid_of(EVERY[name]) < 1
+        fine = event["unit"] == 1 / choose_grid(EVERY[name]) < 1
         assert fine or event["unit"] == 1
         assert all(("near" in one) == fine for one in event["releases"])
         epsilons = [one["epsilon"] for one in shown]

@@ -275,7 +275,7 @@ def test_tampering_is_found(url: str, what: str) -> None:
     trial = create(url)
     run(trial, 10)
     (one,) = trial.ask(1).assignments
-    while not trial._state.run.to_deal():
+    while not trial._state.run.count_unassigned():
         trial.tell(one.id, 1)
         (one,) = trial.ask(1).assignments
     trial.tell(one.id, 0.5)  # in a round that is still dealt

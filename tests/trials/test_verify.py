@@ -199,7 +199,7 @@ def test_what_a_trial_publishes_is_in_order(strategy: Strategy, tmp_path: Path) 
         transcript = published(folder, strategy, 60, turns, missing)
         assert verify_transcript(transcript).problems == ()
         keyed = any(event["kind"] == "opened" for event in transcript["events"])
-        assert keyed == (not strategy.part.each_answer)
+        assert keyed == (not strategy.spec.each_answer)
 
 
 @pytest.mark.parametrize(("told", "every"), [(1_000, 1), (3, 2)], ids=str)

@@ -125,7 +125,7 @@ def play_field(
     """Trials of two arms in each field: its name, how many lost arm 1, and how many had
     no end.
     """
-    source: Source = Simulated(seed) if not strategy.part.gamma else Live()
+    source: Source = Simulated(seed) if not strategy.spec.gamma else Live()
     trial, known = FieldTrial(strategy, people, source), fields()
     for place, (name, field) in enumerate(known.items()):
         ends = list[int | None]()
@@ -338,7 +338,7 @@ def _check_field(field: object, instances: object, strategy: Strategy) -> None:
         raise InvalidInputError(f"field must be True or False; got {quoted(field)}")
     if instances is not None:
         raise InvalidInputError("the field has instances of its own: leave yours out")
-    if strategy.part.own:
+    if strategy.spec.own:
         raise InvalidInputError("a strategy of your own is simulated only: leave field out")
 
 
@@ -347,7 +347,7 @@ def _cap_of(strategy: Strategy, family: Mapping[str, Instance]) -> int:
     simulated.
     """
     drifts = any(isinstance(instance, Drifting) for instance in family.values())
-    return MAX_SAMPLES_STREAM if strategy.part.each_answer or drifts else MAX_SAMPLES
+    return MAX_SAMPLES_STREAM if strategy.spec.each_answer or drifts else MAX_SAMPLES
 
 
 def _case(name: str, instance: Instance, results: Results, tail: float, allowed: float) -> Case:

@@ -33,7 +33,7 @@ from discreet.audits.rehearsal import (
 from discreet.errors import InvalidInputError
 from discreet.numerics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy, check_strategy
-from discreet.strategies.units import BITS, kind_of
+from discreet.strategies.units import BITS, choose_kind
 from discreet.tabular import Tabular
 from discreet.theory.thresholds import zcdp_epsilon
 from discreet.validation import check_progress, check_share, check_whole, is_word, quoted
@@ -95,7 +95,7 @@ class Audited(NamedTuple):
 
 def make_experiments(part: str, runs: int, audited: Audited) -> list[Experiment | str]:
     """The experiments of a part, or why there is none."""
-    bits = kind_of(audited.strategy) == BITS
+    bits = choose_kind(audited.strategy) == BITS
     if part == "single":
         pairs = ONE_PERSON if bits else CLOSE
         return [_single(audited, runs, *pair) for pair in pairs]
@@ -140,8 +140,8 @@ def _single(audited: Audited, runs: int, words: str, one: float, other: float) -
     mechanism = audited.trial(MANY)
     mechanism.begin(np.zeros((1, 2)))
     mechanism.step()
-    mechanism.middle = mechanism.live.middle
-    local, pairs = mechanism.strategy.trust_model.randomised, mechanism.live.fine
+    mechanism.middle = mechanism.live.middle_level
+    local, pairs = mechanism.strategy.trust_model.randomised, mechanism.live.releases_closeness
 
     def sample(which: int) -> list[float]:
         sent = mechanism.respond(other if which else one)
@@ -149,7 +149,7 @@ def _single(audited: Audited, runs: int, words: str, one: float, other: float) -
             return [sent / mechanism.grid]
         if not pairs:
             return [mechanism.noisy(sent) / mechanism.grid]
-        shown = mechanism.noisy_totals(mechanism.live.totals([sent]))
+        shown = mechanism.noisy_totals(mechanism.live.add_up([sent]))
         total, near = shown.sum / mechanism.grid, (shown.near or 0) / mechanism.grid
         return [total, near, total - near]
 
@@ -182,7 +182,7 @@ def _stop(audited: Audited, runs: int) -> Experiment | str:
 
 
 def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
-    numbers = not trial.live.sums_only
+    numbers = not trial.live.releases_only_sums
 
     def sample(which: int) -> list[float]:
         transcript = trial.run(tables[which])
@@ -196,7 +196,7 @@ def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) ->
 def short_trial(audited: Audited) -> int:
     """People in a trial of a few releases."""
     trial = audited.silent(MANY)
-    if trial.live.learns_always:
+    if trial.live.releases_each_answer:
         return 2 * DEEP
     trial.begin(lambda number, site, record: (0.0, 0.0))
     people, looks = 0, 0
@@ -452,7 +452,7 @@ def audit_privacy(
     seed = None if seed is None else check_whole("seed", seed, least=0, most=2**128)
     if not isinstance(rehearsal, type) or not issubclass(rehearsal, Rehearsal):
         raise InvalidInputError("rehearsal must be the class Rehearsal, or one made from it")
-    drawn: Source = Live() if strategy.part.gamma else Simulated(seed)
+    drawn: Source = Live() if strategy.spec.gamma else Simulated(seed)
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
     keys = fixed_keys(secrets.randbits(64) if seed is None else seed)
@@ -507,7 +507,7 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
 def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
     if not check_strategy(strategy).trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
-    if strategy.part.own:
+    if strategy.spec.own:
         raise InvalidInputError(
             f"{strategy.shown} adds its noise itself: only mechanisms of a live trial are audited"
         )

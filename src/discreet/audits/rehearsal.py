@@ -19,9 +19,9 @@ from discreet.errors import DiscreetError
 from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.betting.bets import compute_level_error
 from discreet.strategies.estimators import FIXED, SIMPLE
-from discreet.strategies.run import Place, Randomisation, Run, Totals, in_order
+from discreet.strategies.run import ArmBatch, Randomisation, Run, Totals, choose_first
 from discreet.strategies.strategy import Strategy, check_strategy
-from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
+from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS, choose_grid, compute_sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.randomisation import (
     commit_to,
@@ -127,7 +127,7 @@ class Simulated:
             level, slip = to_level(float(outcome), middle), compute_level_error(epsilon)
             drawn = self.rng.random()
             turn = (drawn < slip) + (drawn < 2 * slip)  # 1 and 2 as likely as each other
-            return (0, middle_units(middle), PLACES)[(level + turn) % 3]
+            return (0, middle_units(middle), CENTRE_UNITS)[(level + turn) % 3]
         return int(outcome) ^ int(
             self.rng.random() * (1.0 + math.exp(-epsilon)) < math.exp(-epsilon)
         )
@@ -157,8 +157,8 @@ class Silent:
     ) -> int:
         """The outcome itself, or the level that it is rounded to."""
         if middle is not None:
-            return (0, middle_units(middle), PLACES)[to_level(float(outcome), middle)]
-        return int(outcome) if gamma is None else int(outcome) * 2**FINE
+            return (0, middle_units(middle), CENTRE_UNITS)[to_level(float(outcome), middle)]
+        return int(outcome) if gamma is None else int(outcome) * 2**FINE_UNITS
 
 
 Table = Ints | Floats
@@ -254,8 +254,8 @@ class Rehearsal:
         check_strategy(strategy)
         arms, people = check_arms(arms), check_whole("people", people, least=0)
         self.strategy, self.source, self.keys = strategy, source, keys
-        self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
-        self.sigma = sum_noise(strategy)
+        self.epsilon, self.grid = float(strategy.epsilon or 0), choose_grid(strategy)
+        self.sigma = compute_sum_noise(strategy)
         way = (
             Randomisation(default_randomisation(strategy))
             if randomisation is None
@@ -264,7 +264,7 @@ class Rehearsal:
         self.keyed = way.kind != FIXED
         self.live: Run = new_live_run(strategy, arms, people, way)
         self._start = self.live.dump()
-        self.learns, self.phased = self.live.learns_always, way.kind == SIMPLE
+        self.learns, self.phased = self.live.releases_each_answer, way.kind == SIMPLE
         self.middle: float | None = None
         """The middle level that people send, where they send levels."""
         self.near: list[float] | None = None
@@ -279,7 +279,7 @@ class Rehearsal:
 
     def deal(self, number: int, weights: list[int]) -> int:
         """The arm of a person, by the key of the round that was opened last."""
-        return _drawn(self.hidden[-1][1], number, *weights) if self.keyed else in_order(weights)
+        return _drawn(self.hidden[-1][1], number, *weights) if self.keyed else choose_first(weights)
 
     def delay(self, number: int, outcome: float) -> float:
         """How long after a person came their outcome is known."""
@@ -289,7 +289,7 @@ class Rehearsal:
         """What is released for a sum of outcomes (both in units of what is due)."""
         if not self.strategy.trust_model.noised:
             return total
-        grid = self.live.due_grid(self.grid)
+        grid = self.live.scale_grid(self.grid)
         if self.sigma > 0:
             return self.source.gaussian_sum(total, self.sigma, grid)
         return self.source.noisy_sum(total, self.epsilon, grid)
@@ -316,13 +316,13 @@ class Rehearsal:
 
     def totals(self, arm: int, phase: int) -> Totals:
         """What is summed for a batch, including closeness where that is released."""
-        self.middle = self.live.middle_of(phase)
-        if self.live.sums_only:
+        self.middle = self.live.find_middle_level(phase)
+        if self.live.releases_only_sums:
             return Totals(self.total(arm, phase))
         units = [self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), [])]
-        if self.live.due_grid(self.grid) != self.grid:
+        if self.live.scale_grid(self.grid) != self.grid:
             units = [to_units(one / self.grid, 1) for one in units]
-        return self.live.totals(units)
+        return self.live.add_up(units)
 
     def decide(self, released: list[float], raw: list[float]) -> None:
         """Go on with the released sums; the raw ones are only for planted mistakes."""
@@ -363,16 +363,20 @@ class Rehearsal:
     def step(self) -> bool:
         """Make the next release or take the next person; false if there is neither."""
         live = self.live
-        if live.randomisation.continuous and (due := live.due()) and self._ready(due) <= self.time:
+        if (
+            live.randomisation.continuous
+            and (due := live.list_due())
+            and self._ready(due) <= self.time
+        ):
             self._publish(due)
             return True
-        place = live.take(self._dealer)
-        if place is None and live.samples < live.cap and live.closed:
+        place = live.assign_next(self._dealer)
+        if place is None and live.samples < live.cap and live.needs_round:
             self._open()
-            place = live.take(self._dealer)
+            place = live.assign_next(self._dealer)
         if place is not None:
             self._enter(place)
-        elif due := live.due():
+        elif due := live.list_due():
             self.time = max(self.time, self._ready(due))
             self._publish(due)
         return place is not None or bool(due)
@@ -390,13 +394,13 @@ class Rehearsal:
 
     def _open(self) -> None:
         """A round is opened: its key is drawn, and committed to."""
-        opening = self.live.open()
+        opening = self.live.open_round()
         key = self.key(opening.round)
         self.hidden.append((opening.round, key))
-        said = (opening.round, opening.odds, opening.people, commit_to(key))
+        said = (opening.round, opening.odds, opening.participants, commit_to(key))
         self.record.openings.append(Opened(*said, len(self.outcomes) + 1))
 
-    def _enter(self, place: Place) -> None:
+    def _enter(self, place: ArmBatch) -> None:
         """A person came, was dealt this place, and will have an outcome."""
         person = len(self.outcomes)
         outcome = self._outcome(person, place.arm)
@@ -411,7 +415,7 @@ class Rehearsal:
         self.time += 1
         if self.learns:
             value = self.respond(outcome)
-            self.live.answer(place.arm, value / self.grid)
+            self.live.record_answer(place.arm, value / self.grid)
             self.record.releases.append(Release(*place, value))
 
     def _outcome(self, person: int, arm: int) -> float:
@@ -424,18 +428,18 @@ class Rehearsal:
         self.record.sites.append(site)
         return float(outcomes[arm])
 
-    def _round(self, place: Place) -> int:
+    def _round(self, place: ArmBatch) -> int:
         """The round of a place, where several may be under way."""
         return place.phase if self.phased else 0
 
-    def _ready(self, due: list[Place]) -> float:
+    def _ready(self, due: list[ArmBatch]) -> float:
         """When what is due may be released."""
         if self.by_clock:
             return self.last[self._round(due[0])] + (self.deadline or 0)
         people = [one for arm, phase, _ in due for one in self.batches.get((arm, phase), [])]
         return max((self.known[one] for one in people), default=self.time)
 
-    def _publish(self, due: list[Place]) -> None:
+    def _publish(self, due: list[ArmBatch]) -> None:
         """A release, its time, and the keys that can harm no more."""
         through = self._round(due[0]) or math.inf
         self.record.releases += self.release(due)
@@ -448,10 +452,10 @@ class Rehearsal:
         self.record.keys += said
         self.hidden = [one for one in self.hidden if one[0] > through]
 
-    def release(self, due: list[Place]) -> list[Release]:
+    def release(self, due: list[ArmBatch]) -> list[Release]:
         """Publish what is due, and decide."""
         totals = self.live.combine([self.totals(arm, phase) for arm, phase, _ in due])
-        grid = self.live.due_grid(self.grid)
+        grid = self.live.scale_grid(self.grid)
         raw = [total.sum / grid for total in totals if total is not None]
 
         def decide(sums: list[float], near: list[float] | None = None) -> None:

@@ -568,9 +568,9 @@ def design_options(command: Any) -> Any:
 
 def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
     """The preset of that name with those options that were given."""
-    from discreet.strategies.presets import gaussian_levels_of, levels_of, preset_of
+    from discreet.strategies.presets import find_preset, list_gaussian_levels, list_levels
 
-    preset = preset_of(name)
+    preset = find_preset(name)
     given = {key: value for key, value in options.items() if value is not None}
     beta = given.pop("beta", "0.5")
     if beta != "0.5":
@@ -581,7 +581,7 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
                 f"beta must be a number in (0, 1) or ids; got {beta!r}"
             ) from None
     trust = given.get("trust")
-    needed, more = levels_of(name, trust), gaussian_levels_of(name, trust)
+    needed, more = list_levels(name, trust), list_gaussian_levels(name, trust)
     for key in ("epsilon", "gamma", "rho"):
         if key in given and key not in (*needed, *more):
             raise InvalidInputError(f"{name} takes no --{key}")

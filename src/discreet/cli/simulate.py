@@ -280,16 +280,16 @@ def simulate(
     the strategy takes, how often it is wrong, and how often it does not stop.
     """
     from discreet.simulation import engine
-    from discreet.strategies.presets import expecting, told
+    from discreet.strategies.presets import with_outcomes, with_sigma
     from discreet.tabular import require_polars
 
     instance = read_arms(take_arms(options), sigma=gaussian)
     days = take_calendar(options)
     strategy = read_strategy(name, options)
     if options["outcomes"] is None:
-        strategy = expecting(strategy, instance.outcomes)
+        strategy = with_outcomes(strategy, instance.outcomes)
     if gaussian is not None:
-        strategy = told(strategy, gaussian)
+        strategy = with_sigma(strategy, gaussian)
     if out is not None:
         require_polars()
         check_writable(out)

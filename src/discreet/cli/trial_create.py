@@ -101,7 +101,7 @@ def choose(
     has named one, why it is this.
     """
     from discreet.scale import NUMBERS, YES_NO
-    from discreet.strategies.presets import expecting
+    from discreet.strategies.presets import with_outcomes
 
     said, reason = options["outcomes"], None
     usual = YES_NO if ends == (0, 1) else NUMBERS
@@ -109,7 +109,7 @@ def choose(
         choice = _recommended(options, usual if said is None else said)
         name, reason = choice.strategy.name, choice.reason
     strategy = read_strategy(name, options)
-    return (expecting(strategy, usual) if said is None else strategy), reason
+    return (with_outcomes(strategy, usual) if said is None else strategy), reason
 
 
 def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
@@ -158,7 +158,7 @@ def advice_of(protocol: "Protocol") -> str | None:
     """What would be safer where people come from sites or over time, if anything."""
     from discreet.strategies.estimators import SIMPLE
 
-    return None if SIMPLE in protocol.strategy.part.randomisations else TAKE_BET_SE
+    return None if SIMPLE in protocol.strategy.spec.randomisations else TAKE_BET_SE
 
 
 def _created(made: "Trial") -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     has named.
     """
     from discreet.scale import YES_NO
-    from discreet.strategies.presets import expecting
+    from discreet.strategies.presets import with_outcomes
     from discreet.studies.study import extras
     from discreet.trials.protocol import MISSING
     from discreet.wording import correctness_words, privacy_words, reason_words
@@ -198,7 +198,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(
             f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
         )
-    if design := extras(expecting(strategy, YES_NO)):
+    if design := extras(with_outcomes(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
     if kept.question:
         click.echo(f"Question: {kept.question}")

@@ -30,8 +30,8 @@ from discreet.simulation.per_participant import make_noise_drawer
 from discreet.strategies.betting.open_rounds import count_participants
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.betting.schedule import measure_closeness_share
-from discreet.strategies.run import Belief, Place, Run, Totals
-from discreet.strategies.units import grid_of, noise_scale, to_bits
+from discreet.strategies.run import ArmBatch, Belief, Run, Totals
+from discreet.strategies.units import choose_grid, compute_noise_scale, is_rounded_to_bits
 
 MOST_RUNS, LEAST_RUNS = 200, 40
 """Continuations at most, and as many as a band needs."""
@@ -69,7 +69,7 @@ def forecast(run: Run, seed: int, seconds: float = SECONDS) -> Forecast | None:
     The run is used up. The continuation that the time cuts off does not count: one of
     at least 40, it makes the rest no shorter than that.
     """
-    state, beliefs, ends = run.dump(), run.beliefs(), list[tuple[int, bool]]()
+    state, beliefs, ends = run.dump(), run.estimate_means(), list[tuple[int, bool]]()
     now, until = run.samples, time.monotonic() + seconds
     try:
         for number in range(MOST_RUNS):
@@ -104,7 +104,7 @@ class Continuation:
     def __init__(self, run: Run, rng: Generator, until: float = math.inf) -> None:
         self.run, self.rng, self.until = run, rng, until
         self.strategy = run.strategy
-        self.grid = grid_of(self.strategy)
+        self.grid = choose_grid(self.strategy)
         self.noise = make_noise_drawer(self.strategy, rng)
         self.ahead = _under_way(run)
         """People under way, where enrolment does not wait: as many as now are taken to
@@ -114,7 +114,7 @@ class Continuation:
     def play(self, means: Floats) -> tuple[int, bool]:
         """On these true means, to the end: people in all, and whether it stopped."""
         with np.errstate(all="ignore"):
-            if self.run.learns_always:
+            if self.run.releases_each_answer:
                 self._answers(make_bernoulli_laws(means))
             else:
                 self._rounds(means)
@@ -125,42 +125,42 @@ class Continuation:
         while not run.stopped:
             self._look_at_the_clock()
             before = run.samples
-            run.fill(self._spread)
-            due, more = run.due(), run.samples > before
+            run.assign_random(self._spread)
+            due, more = run.list_due(), run.samples > before
             if not due and not more:
                 return
             if due and not (more and _under_way(run) < self.ahead):
                 self._release(due, laws)
 
-    def _release(self, due: list[Place], laws: Laws) -> None:
+    def _release(self, due: list[ArmBatch], laws: Laws) -> None:
         run = self.run
-        grid = run.due_grid(self.grid)
+        grid = run.scale_grid(self.grid)
         totals = run.combine([self._sent(place, laws) for place in due])
         shown = [total for total in totals if total is not None]
-        noise = [(self._noise(), self._noise() if run.fine else 0.0) for _ in shown]
+        noise = [(self._noise(), self._noise() if run.releases_closeness else 0.0) for _ in shown]
         sums = [total.sum / grid + one for total, (one, _) in zip(shown, noise, strict=True)]
         near = [
             (total.near or 0) / grid + one for total, (_, one) in zip(shown, noise, strict=True)
         ]
-        run.release(sums, near if run.fine else None)
+        run.release(sums, near if run.releases_closeness else None)
 
-    def _sent(self, place: Place, laws: Laws) -> Totals:
+    def _sent(self, place: ArmBatch, laws: Laws) -> Totals:
         """What the people of a batch add up to, in units of what is due."""
         run, count = self.run, place.size
-        if run.fine and isinstance(run, BettingRun):
+        if run.releases_closeness and isinstance(run, BettingRun):
             return Totals(
                 *draw_sent_sums(self.rng, laws, place.arm, count, run.current, run.setting)
             )
         chance = laws.mean[place.arm]
         if isinstance(run, BettingRun):
             chance = compute_sent_chance(chance, run.setting)
-        return Totals(int(self.rng.binomial(count, chance)) * run.due_grid(self.grid))
+        return Totals(int(self.rng.binomial(count, chance)) * run.scale_grid(self.grid))
 
     def _noise(self) -> float:
         """Of one released number, on the scale of rewards."""
         run = self.run
         if isinstance(run, BettingRun):
-            return draw_noise(self.rng, run.current, run.setting) / run.due_grid(self.grid)
+            return draw_noise(self.rng, run.current, run.setting) / run.scale_grid(self.grid)
         return self.noise()
 
     def _laws(self, means: Floats) -> Laws:
@@ -185,9 +185,9 @@ class Continuation:
     def _answers(self, laws: Laws) -> None:
         """Where every answer counts at once: those who are in answer first."""
         run: Any = self.run
-        bits = to_bits(self.strategy) and self.strategy.trust_model.randomised
+        bits = is_rounded_to_bits(self.strategy) and self.strategy.trust_model.randomised
         answers = make_response_laws(laws, float(self.strategy.epsilon or 0)) if bits else laws
-        noise = noise_scale(self.strategy)
+        noise = compute_noise_scale(self.strategy)
 
         def answer(arm: int) -> None:
             value = draw_steady_reward(self.rng, answers, arm)

@@ -23,14 +23,14 @@ from discreet.strategies.estimators import check_indifference_zone
 from discreet.strategies.presets import (
     Recommendation,
     bet_se,
-    expecting,
-    levels_of,
-    preset_of,
+    find_preset,
+    list_levels,
+    list_trusts,
     recommended,
-    trusts_of,
+    with_outcomes,
 )
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import to_bits
+from discreet.strategies.units import is_rounded_to_bits
 from discreet.tabular import Tabular
 from discreet.trust import TRUSTS
 from discreet.validation import check_delta, check_levels, check_share, is_word, quoted
@@ -80,9 +80,9 @@ def _choice(each: str | Strategy, design: Design) -> Choice:
             level = {} if own.epsilon is None else {"epsilon": epsilon}
             return _indifferent(own.with_(delta=delta, **level), design)
     else:
-        preset = preset_of(each)
-        needed = levels_of(each, trust)
-        chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
+        preset = find_preset(each)
+        needed = list_levels(each, trust)
+        chosen = {"trust": trust} if len(list_trusts(each)) > 1 else {}
         if "gamma" in needed:
             raise InvalidInputError(
                 f"{each} needs a γ of your choice: plan it from Python, with your own "
@@ -91,10 +91,10 @@ def _choice(each: str | Strategy, design: Design) -> Choice:
 
         def at(epsilon: float) -> Strategy:
             made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
-            made = _indifferent(expecting(made, design.outcomes), design)
+            made = _indifferent(with_outcomes(made, design.outcomes), design)
             return (
                 made.with_(target_difference=design.target_difference)
-                if "target_difference" in made.part.options
+                if "target_difference" in made.spec.options
                 else made
             )
 
@@ -112,7 +112,7 @@ def _indifferent(strategy: Strategy, design: Design) -> Strategy:
     """
     if design.indifference_zone == 0 or strategy.indifference_zone > 0:
         return strategy
-    if "indifference_zone" not in strategy.part.options:
+    if "indifference_zone" not in strategy.spec.options:
         raise InvalidInputError(
             f"{strategy.name} takes no indifference_zone, a difference too small to matter: plan "
             "bet-se with it, or leave indifference_zone out"
@@ -195,7 +195,9 @@ class Plan(
         bits.
         """
         every = (self.recommended.strategy, *(row.strategy for row in self.per_epsilon))
-        found = {each.epsilon for each in every if each.outcomes == NUMBERS and to_bits(each)}
+        found = {
+            each.epsilon for each in every if each.outcomes == NUMBERS and is_rounded_to_bits(each)
+        }
         return sorted(epsilon for epsilon in found if epsilon is not None)
 
     @property

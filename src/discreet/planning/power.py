@@ -279,7 +279,7 @@ def _people(strategy: Strategy, arms: int, runs: int) -> int | None:
     """About how many people it takes on the easiest arms, to two digits; None if too
     many trials do not end, or each person would have to be played.
     """
-    trials = None if strategy.by_person else _trials(strategy, arms, MAX_SAMPLES)
+    trials = None if strategy.needs_each_sample else _trials(strategy, arms, MAX_SAMPLES)
     if trials is None:
         return None
     middle = median(found.samples if found.stopped else inf for found in islice(trials, runs))
@@ -290,9 +290,9 @@ def _cost(strategy: Strategy, arms: int, people: int) -> float:
     """About how long a trial of at most so many people takes to play: 1 for each arm of
     an elimination in rounds.
     """
-    if strategy.by_person:
+    if strategy.needs_each_sample:
         return people * (4 + arms) / 300
-    rounds = strategy.sampling == "elimination" and not strategy.phased
+    rounds = strategy.sampling == "elimination" and not strategy.is_phased
     return 40 + (arms if rounds else arms**2 / 4)
 
 

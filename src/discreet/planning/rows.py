@@ -84,7 +84,7 @@ class Simulations:
         calendar = self.calendar
         if calendar is not None:
             calendar = calendar.enrolled(enrolment or calendar.enrolment)
-        if strategy.part.each_answer and strategy not in self.planned:
+        if strategy.spec.each_answer and strategy not in self.planned:
             calendar = None
         key = (instance, strategy, most, runs, calendar, fresh)
         if key not in self.known:
@@ -213,7 +213,7 @@ def day_after(start: date, days: float | None) -> date | None:
 
 def ways_of(calendar: Calendar, strategy: Strategy) -> list[str]:
     """The ways to enrol that are compared: both where both can be."""
-    both = calendar.last is not None and strategy.part.prices_noise
+    both = calendar.last is not None and strategy.spec.prices_noise
     return list(ENROLMENTS) if both else [calendar.enrolment]
 
 
@@ -366,13 +366,13 @@ def _price(
 
     A strategy of your own has none: what it would be without privacy is not known.
     """
-    if strategy.part.own:
+    if strategy.spec.own:
         return None
     if not strategy.trust_model.private:
         return 1.0 if strategy.name in ("bet-se", "ttucb") else None
     results = simulations(instance, strategy, most)
     if results.unstopped and most is not None:
-        if strategy.part.each_answer:
+        if strategy.spec.each_answer:
             return None  # every sample is simulated: to go on could take hours
         results = simulations(instance, strategy, None)
     if (bare := strategy.without_privacy()) is not None:

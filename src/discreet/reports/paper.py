@@ -545,7 +545,7 @@ def _own_shares(cell: Measured) -> list[str]:
 
 def _own_rounds(cell: Measured) -> list[str]:
     level = "–" if cell.strategy.epsilon is None else f"{cell.strategy.epsilon:g}"
-    episodes = cell.strategy.episodes if cell.strategy.phased else "–"
+    episodes = cell.strategy.episodes if cell.strategy.is_phased else "–"
     return [episodes, level, short(rounds_limit(cell))]
 
 

@@ -30,7 +30,7 @@ from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.results import Results
 from discreet.scale import NUMBERS
 from discreet.simulation.paths import RunPath, run_path
-from discreet.strategies.units import LEVELS_FROM, to_bits
+from discreet.strategies.units import MIN_LEVELS_EPSILON, is_rounded_to_bits
 from discreet.wording import (
     FLOOR,
     NO_GUARANTEE,
@@ -467,7 +467,7 @@ def show_plan(found: Plan) -> None:
     if found.target_difference > 0:
         say(f"\n{target_difference_words(found.target_difference)}.")
     if NUMBERS in (found.outcomes, *(arms.outcomes for arms in found.scenarios.values())):
-        say(f"\n{outcomes_words(found.outcomes, found.as_bits, LEVELS_FROM)}.")
+        say(f"\n{outcomes_words(found.outcomes, found.as_bits, MIN_LEVELS_EPSILON)}.")
     if found.ranges:
         _show_ranges(found)
     for entry in found.affordable:
@@ -663,7 +663,7 @@ def _answer(plan: Plan) -> Section:
     )
     take = Paragraph(f"Take {reason_words(plan.recommended.reason)}.")
     numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
-    expected = outcomes_words(plan.outcomes, plan.as_bits, LEVELS_FROM)
+    expected = outcomes_words(plan.outcomes, plan.as_bits, MIN_LEVELS_EPSILON)
     outcomes = [Paragraph(f"{expected}.")] if numbers else []
     return Section("The answer", [List(items), take, *target_difference, *outcomes])
 
@@ -816,7 +816,11 @@ def one_trial(plan: Plan) -> Section | None:
         return None
     instance, epsilon = plan.scenarios[chosen.scenario], chosen.strategy.epsilon
     bits = isinstance(instance, Bernoulli)
-    if not bits and not to_bits(chosen.strategy) and chosen.results.samples[0] > LONGEST_WAY:
+    if (
+        not bits
+        and not is_rounded_to_bits(chosen.strategy)
+        and chosen.results.samples[0] > LONGEST_WAY
+    ):
         return None
     try:
         most = chosen.results.spec["max_samples"]

@@ -114,7 +114,7 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
         *_levels(strategy),
         *_design(strategy),
         ("At most", f"{protocol['max_participants']:,} people"),
-        *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
+        *_field(protocol, Strategy.from_dict(strategy).spec.each_answer),
         ("People", RETURNING[protocol["returning"]]),
         ("Blinding", BLINDING[protocol["blinding"]]),
         ("Storage", RETAINED[protocol["retain"]]),

@@ -15,7 +15,7 @@ from discreet.reports import charts
 from discreet.reports.charts import FEW_BANDS
 from discreet.reports.charts.style import MOST_SHOWN, arms_shown, shown_words
 from discreet.reports.document import Figure
-from discreet.strategies.run import LEAST, Margin, Pair
+from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
 from discreet.trials.record import Event, PublicState, Replay
 from discreet.trials.responses import payable_delta
 from discreet.validation import quoted
@@ -120,11 +120,11 @@ class Course:
 
     def _keep(self, replay: Replay) -> None:
         run, shown = replay.state.run, replay.protocol.scale.shown
-        means = [np.nan if mean is None else shown(mean) for mean in run.means()]
-        shares = [np.nan if share is None else share for share in run.evidence()]
+        means = [np.nan if mean is None else shown(mean) for mean in run.list_means()]
+        shares = [np.nan if share is None else share for share in run.measure_evidence()]
         low = high = [np.nan] * run.arms
         if run.arms <= FEW_BANDS:  # of more they are not drawn, and they take long
-            ends = [arm.interval for arm in run.table()]
+            ends = [arm.interval for arm in run.view_arms()]
             known = [sorted(map(shown, end)) if end else (np.nan, np.nan) for end in ends]
             low, high = [end for end, _ in known], [end for _, end in known]
         self._rows.append((len(replay.seats), [means, low, high, shares]))
@@ -202,7 +202,7 @@ def compare(course: Course, control: str | None = None) -> Compared | None:
         for arm in range(len(now.management.arms))
         if arm != reference and (pair := _pair(arm, reference, course, now)) is not None
     )
-    best = tuple(now.run.p_values())
+    best = tuple(now.run.compute_p_values())
     return Compared(reference, why, _level(now), rows, best) if rows else None
 
 
@@ -222,8 +222,8 @@ def _reference(now: PublicState, control: str | None) -> tuple[int | None, str]:
 
 def _pair(arm: int, reference: int, course: Course, now: PublicState) -> Pair | None:
     between = [one for one in course.margins if {one.one, one.other} == {arm, reference}]
-    turned = [one if one.one == arm else one.turned() for one in between]
-    return now.run.pair(arm, reference, turned)
+    turned = [one if one.one == arm else one.reverse() for one in between]
+    return now.run.compare(arm, reference, turned)
 
 
 def _pairs(latest: int, now: PublicState) -> int:
@@ -244,7 +244,7 @@ def _comparison(arm: int, now: PublicState, pair: Pair, pairs: int) -> Compariso
     price = pairs * strategy.delta / payable_delta(strategy)
     unit = scale.shown(1.0) - scale.shown(0.0)
     low, high = sorted(unit * end for end in pair.interval(strategy.delta / price))
-    p_value = min((1 + now.management.added_arms) * price * max(pair.p_value(), LEAST), 1.0)
+    p_value = min((1 + now.management.added_arms) * price * max(pair.p_value(), MIN_P_VALUE), 1.0)
     return Comparison(arm, unit * pair.difference, (low, high), p_value)
 
 

@@ -400,7 +400,7 @@ def error_quote(said: Said) -> str:
     if not status["conclusive"]:
         return _inconclusive(status)
     named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
-    if not strategy.proved:
+    if not strategy.is_proved:
         return f"{named} No error rate is claimed: {status['correctness']}."
     rate = status["error_rate"] or strategy.delta
     shown = f"{100 * rate:.3g} %"

@@ -14,7 +14,7 @@ from discreet.reports.trial import trial_page
 from discreet.reports.trial_data import check_control
 from discreet.service.auth import NotHereError, Visitor
 from discreet.service.state import Computation, Home, ServedTrial, invite, link_path, script_for
-from discreet.strategies.presets import levels_of, preset_of, rounded_words
+from discreet.strategies.presets import explain_rounding, find_preset, list_levels
 from discreet.strategies.strategy import Strategy
 from discreet.trials.listing import ListedTrial
 from discreet.trials.protocol import new_protocol
@@ -149,8 +149,8 @@ def strategy_of(said: dict[str, Any]) -> Strategy:
         return Strategy.from_dict(said)
     given = dict(said)
     name = given.pop("name", None)
-    preset = preset_of(name)
-    for key in levels_of(str(name), given.get("trust")):
+    preset = find_preset(name)
+    for key in list_levels(str(name), given.get("trust")):
         if given.get(key) is None:
             raise InvalidInputError(f"{name} is private: say how private, with {key}")
     try:
@@ -165,7 +165,7 @@ def start_trial(home: Home, who: str, strategy: Strategy, said: dict[str, Any]) 
     settings = {**said, "script": script_for(strategy)}
     protocol = new_protocol(strategy=strategy, **settings)
     start(home.url, protocol, who)
-    words = rounded_words(strategy, protocol.scale.numbers)
+    words = explain_rounding(strategy, protocol.scale.numbers)
     warned = (Warned(RoundedWarning.__name__, words),) if words else ()
     return StartedTrial(protocol.name, warned)
 

@@ -18,7 +18,7 @@ import numpy as np
 from discreet._types import Floats, Ints
 from discreet.accrual import EXPONENTIAL, Calendar, Delay
 from discreet.instances import STEADY
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation.engine import (
     Runner,
     RunResult,
@@ -75,7 +75,7 @@ DRAWS_PER_PARTICIPANT = True
 """Arms may drift, see `engine.select_runner`."""
 
 
-@leaf(inlined=True)
+@jit(inlined=True)
 def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
     """Discrete Laplace or Gaussian noise in units; none without a collector who adds
     it.
@@ -88,7 +88,7 @@ def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
     return float(rng.geometric(p) - rng.geometric(p))
 
 
-@leaf
+@jit
 def draw_round(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
@@ -115,7 +115,7 @@ def draw_round(
         release_pair_difference(rng, now, setting, book)
 
 
-@leaf(inlined=True)
+@jit(inlined=True)
 def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book) -> None:
     """What is released about an arm, from the sums in units."""
     book.fresh[arm, SUM] += draw_noise(rng, now, setting)
@@ -125,7 +125,7 @@ def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book
         book.fresh[arm, CLOSENESS] /= setting.grid
 
 
-@leaf
+@jit
 def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
     """One number for both arms, or two, from the sums in units."""
     noise, near = draw_noise(rng, now, setting), 0.0
@@ -139,13 +139,13 @@ def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: 
     release_difference(noise, near, now, book)
 
 
-@leaf
+@jit
 def compute_sent_chance(chance: float, setting: Setting) -> float:
     """The chance of a bit that a person sends: randomised where nobody is trusted."""
     return min(max(0.5 + setting.scale * (chance - 0.5), 0.0), 1.0)
 
 
-@leaf
+@jit
 def draw_round_by_participant(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
@@ -173,7 +173,7 @@ def draw_round_by_participant(
             add_noise(rng, a, now, setting, book)
 
 
-@leaf
+@jit
 def select_arm(point: float, now: Round, book: Book) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
     arm = now.leader
@@ -186,7 +186,7 @@ def select_arm(point: float, now: Round, book: Book) -> int:
     return arm
 
 
-@leaf
+@jit
 def write_round_row(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
     """State after a round, as far as `trace` has rows: samples, arms not out, batch,
     rounds, then released means.
@@ -200,7 +200,7 @@ def write_round_row(trace: Floats, rounds: int, samples: int, length: int, book:
             trace[rounds - 1, 4 + a] = book.mean[a]
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_betting(
     rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
 ) -> RunResult:
@@ -255,13 +255,13 @@ class DatedResult(NamedTuple):
     """People assigned and not released then."""
 
 
-@leaf
+@jit
 def is_drawn_per_participant(laws: Laws, delay: Delay) -> bool:
     """Whether outcomes are drawn person by person."""
     return laws.drift.kind != STEADY or delay.failures != delay.days
 
 
-@leaf
+@jit
 def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
     """Days until a person's outcome is told; infinite if it never is."""
     if delay.never > 0 and rng.random() < delay.never:
@@ -270,7 +270,7 @@ def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
     return days * rng.standard_exponential() if delay.kind == EXPONENTIAL else days
 
 
-@leaf
+@jit
 def enrol_participant(
     rng: Generator, laws: Laws, calendar: Calendar, arm: int, person: int, counts: Ints
 ) -> float:
@@ -289,7 +289,7 @@ def enrol_participant(
     return calendar.deadline if calendar.clock else min(days, calendar.deadline)
 
 
-@leaf
+@jit
 def draw_known_sums(
     rng: Generator, reward: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
@@ -306,7 +306,7 @@ def draw_known_sums(
     return middle * round(now.centre * setting.grid) + high * setting.grid, middle * setting.grid
 
 
-@leaf
+@jit
 def draw_arm_sums(
     rng: Generator,
     laws: Laws,
@@ -334,7 +334,7 @@ def draw_arm_sums(
     book.fresh[arm, SUM], book.fresh[arm, CLOSENESS] = total + rest, near + close
 
 
-@leaf
+@jit
 def release_round(
     rng: Generator, laws: Laws, delay: Delay, counts: Ints, now: Round, setting: Setting, book: Book
 ) -> None:
@@ -348,7 +348,7 @@ def release_round(
         release_pair_difference(rng, now, setting, book)
 
 
-@leaf
+@jit
 def fill_round(
     rng: Generator,
     laws: Laws,
@@ -371,7 +371,7 @@ def fill_round(
     return known
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_waiting(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
 ) -> DatedResult:
@@ -412,7 +412,7 @@ class SettledRounds(NamedTuple):
     """The arm to stop with; -1 if there is none."""
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def open_next_round(
     number: int, settled: SettledRounds, setting: Setting, book: Book
 ) -> PendingRound:
@@ -422,7 +422,7 @@ def open_next_round(
     return PendingRound(opened, np.zeros((arms, 3), np.int64), np.zeros(arms))
 
 
-@leaf
+@jit
 def select_open_arm(point: float, opened: OpenRound) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
     arm = opened.favoured
@@ -435,7 +435,7 @@ def select_open_arm(point: float, opened: OpenRound) -> int:
     return arm
 
 
-@leaf
+@jit
 def enrol_until(
     rng: Generator,
     laws: Laws,
@@ -463,7 +463,7 @@ def enrol_until(
     return assigned
 
 
-@leaf
+@jit
 def compute_release_time(pending: PendingRound, clock: bool) -> float:
     """When a closed round can be released: nothing is released of arms that were taken
     off, so their outcomes are not waited for; but the clock is everybody's.
@@ -475,7 +475,7 @@ def compute_release_time(pending: PendingRound, clock: bool) -> float:
     return last
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def settle_pending_round(
     rng: Generator,
     laws: Laws,
@@ -494,7 +494,7 @@ def settle_pending_round(
     return SettledRounds(settled.number + 1, n, samples, winner), book
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_continuous(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
 ) -> DatedResult:

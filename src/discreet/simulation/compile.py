@@ -196,7 +196,7 @@ def _read_sources() -> Iterator[bytes]:
     for room in ("theory", "strategies", "simulation"):
         for file in sorted((package / room).rglob("*.py")):
             content = file.read_bytes()
-            if b"@leaf" in content or b"(NamedTuple)" in content:
+            if b"@jit" in content or b"(NamedTuple)" in content:
                 yield content
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet._types import Flags, Floats, Ints
 from discreet.instances import STEADY
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation.engine import (
     Runner,
     RunResult,
@@ -18,8 +18,8 @@ from discreet.simulation.engine import (
     make_single_runner,
 )
 from discreet.simulation.laws import Generator, Laws, draw_reward, draw_sum
-from discreet.strategies.dp_se import Epochs, new_epochs, settle
-from discreet.strategies.sampling import best_arm
+from discreet.strategies.dp_se import Epochs, end_epoch, make_epochs
+from discreet.strategies.sampling import find_best_arm
 from discreet.strategies.strategy import Strategy
 from discreet.theory.thresholds import epoch_length
 
@@ -27,7 +27,7 @@ DRAWS_PER_PARTICIPANT = True
 """Arms may drift, see `engine.select_runner`."""
 
 
-@leaf
+@jit
 def spread_cut_epoch(samples: int, left: int, active: Flags, pulls: Ints) -> None:
     """Count the samples of an epoch cut off by the cap: round robin over the active
     arms.
@@ -39,7 +39,7 @@ def spread_cut_epoch(samples: int, left: int, active: Flags, pulls: Ints) -> Non
             place += 1
 
 
-@leaf
+@jit
 def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: Epochs) -> None:
     """The means of an epoch's fresh samples, with their noise."""
     for arm in range(state.mean.size):
@@ -49,7 +49,7 @@ def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: E
             state.pulls[arm] += length
 
 
-@leaf
+@jit
 def draw_drifting_epoch(
     rng: Generator, laws: Laws, epsilon: float, length: int, samples: int, state: Epochs
 ) -> None:
@@ -68,7 +68,7 @@ def draw_drifting_epoch(
             state.pulls[arm] += length
 
 
-@leaf
+@jit
 def write_epoch_row(
     trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs
 ) -> None:
@@ -82,7 +82,7 @@ def write_epoch_row(
             row[4 + arm] = state.mean[arm]
 
 
-@leaf
+@jit
 def play_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, state: Epochs, trace: Floats
 ) -> RunResult:
@@ -106,24 +106,24 @@ def play_epochs(
             draw_drifting_epoch(rng, laws, epsilon, length, samples, state)
         samples += left * length
         rounds += 1
-        left = settle(state, left, rounds, length, epsilon, delta)
+        left = end_epoch(state, left, rounds, length, epsilon, delta)
         write_epoch_row(trace, rounds, samples, left, length, state)
-    return RunResult(samples, best_arm(state.mean, state.active), left == 1, rounds)
+    return RunResult(samples, find_best_arm(state.mean, state.active), left == 1, rounds)
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, pulls: Ints, trace: Floats
 ) -> RunResult:
     """One run of DP-SE; writes `pulls` and `trace`."""
-    state = new_epochs(pulls.size)
+    state = make_epochs(pulls.size)
     result = play_epochs(rng, laws, epsilon, delta, cap, state, trace)
     for arm in range(pulls.size):
         pulls[arm] = state.pulls[arm]
     return result
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_epochs_block(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: RunResults
 ) -> None:
@@ -131,7 +131,7 @@ def run_epochs_block(
     Generator.
     """
     arms = outcomes.pulls.shape[1]
-    state, empty_trace = new_epochs(arms), np.empty((0, 4 + arms))
+    state, empty_trace = make_epochs(arms), np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):
         result = play_epochs(rng, laws, epsilon, delta, cap, state, empty_trace)
         outcomes.samples[run] = result.samples

@@ -26,10 +26,10 @@ from discreet.past_data import Sampled
 from discreet.results import Results
 from discreet.scale import NUMBERS
 from discreet.simulation.laws import Generator
-from discreet.strategies.phased.state import check_grid, grid
+from discreet.strategies.phased.state import check_grid, make_grid
 from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import to_bits
+from discreet.strategies.units import is_rounded_to_bits
 from discreet.theory.thresholds import epoch_length
 from discreet.validation import check_progress, check_whole
 from discreet.version import __version__
@@ -100,20 +100,20 @@ def make_empty_trace(arms: int) -> Floats:
 
 def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -> None:
     """Refuse a calendar that this strategy is not simulated with on this instance."""
-    if strategy.part.each_answer:
+    if strategy.spec.each_answer:
         raise InvalidInputError(
             f"{strategy.shown} learns from every answer, and what it does while answers are "
             "outstanding is not simulated: leave accrual out, or use bet-se or another strategy "
             "that releases in batches (adap-tt, adap-tt-star, dp-se, ttucb-batched)"
         )
-    if strategy.part.prices_noise:
+    if strategy.spec.prices_noise:
         if calendar.delay.failures != calendar.delay.days and not has_binary_outcomes(instance):
             raise InvalidInputError(
                 "a separate delay for failures is for outcomes that are yes or no: use "
                 "Bernoulli arms, or one delay for all"
             )
         return
-    if strategy.together:
+    if strategy.has_global_episode:
         raise InvalidInputError(
             "days are not simulated with one global episode: leave accrual out, or use "
             "episodes='arm'"
@@ -138,10 +138,12 @@ def has_binary_outcomes(instance: Instance) -> bool:
 def add_days(strategy: Strategy, calendar: Calendar, outcomes: RunResults) -> None:
     """Write the days and the people in flight of runs with a simple calendar."""
     releases, arms = outcomes.rounds, outcomes.pulls.shape[1]
-    if strategy.phased:
+    if strategy.is_phased:
         releases = releases - arms + 1  # the first phases of all arms are released together
-        outcomes.in_flight[:] = count_unreleased(grid(strategy)[1:], outcomes.pulls).sum(axis=1)
-    elif not strategy.part.prices_noise:
+        outcomes.in_flight[:] = count_unreleased(make_grid(strategy)[1:], outcomes.pulls).sum(
+            axis=1
+        )
+    elif not strategy.spec.prices_noise:
         for row in np.flatnonzero(~outcomes.stopped):
             outcomes.in_flight[row] = count_cut_epoch(strategy, outcomes, int(row))
     outcomes.days[:] = outcomes.samples / calendar.accrual + releases * calendar.wait
@@ -440,10 +442,10 @@ def check_simulation(
     slow = isinstance(instance, Drifting) or (calendar is not None and not calendar.simple)
     one_by_one = slow or (
         isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)
-        and (strategy.part.each_answer or not to_bits(strategy))
+        and (strategy.spec.each_answer or not is_rounded_to_bits(strategy))
     )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
-    usual = MAX_SAMPLES_SLOW if strategy.part.own or slow else most
+    usual = MAX_SAMPLES_SLOW if strategy.spec.own or slow else most
     cap = (
         usual
         if max_samples is None
@@ -455,10 +457,10 @@ def check_simulation(
 
 def check_rewards(instance: Instance, strategy: Strategy) -> None:
     """Refuse arms whose rewards the strategy is not made for."""
-    if strategy.part.own:
+    if strategy.spec.own:
         return
     if not instance.bounded and strategy.sigma is None:
-        if "sigma" not in strategy.part.options:
+        if "sigma" not in strategy.spec.options:
             raise InvalidInputError(f"{strategy.name} is not for Gaussian arms: {UNBOUNDED}")
         raise InvalidInputError(
             f"rewards of Gaussian arms are unbounded: make {strategy.name} with "
@@ -478,21 +480,23 @@ def is_in_blocks(instance: Instance, strategy: Strategy) -> bool:
     """
     if isinstance(instance, Drifting):
         return False
-    leaps = strategy.part.leaps and not strategy.together and not strategy.by_person
-    return (leaps and not isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)) or strategy.part.short
+    leaps = (
+        strategy.spec.leaps and not strategy.has_global_episode and not strategy.needs_each_sample
+    )
+    return (leaps and not isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)) or strategy.spec.short
 
 
 def list_reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     """Why some runs may not stop; mostly none."""
     others = sorted(instance.means)[:-1]
     reasons = []
-    if strategy.phased and strategy.sampling == "lucb":
+    if strategy.is_phased and strategy.sampling == "lucb":
         reasons.append(
             "LUCB pulls its two arms only until the mean of one is renewed, and an arm with a low "
             "mean may wait for ever"
         )
-    tied = len(set(others)) < len(others) and not strategy.together
-    if strategy.part.freezes and strategy.sampling in ("top-two", "eb-tci") and tied:
+    tied = len(set(others)) < len(others) and not strategy.has_global_episode
+    if strategy.spec.freezes and strategy.sampling in ("top-two", "eb-tci") and tied:
         reasons.append(
             "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop "
             "needs distinct means, and a first noisy mean far below 0 can freeze the best arm"
@@ -523,7 +527,7 @@ def select_runner(
     """
     from discreet.simulation.laws import make_laws
 
-    loop = import_module(f"discreet.simulation.{strategy.part.family}")
+    loop = import_module(f"discreet.simulation.{strategy.spec.family}")
     laws = make_laws(instance)
     if calendar is not None and not calendar.simple:
         from discreet.simulation.betting import make_calendar_runner as late_runner

@@ -19,7 +19,7 @@ from discreet.instances import (
     Instance,
     shift,
 )
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.past_data import Sampled
 from discreet.strategies.betting.bets import Bump, Setting, make_bump, measure_closeness
 from discreet.strategies.betting.book import Round
@@ -141,14 +141,14 @@ def make_response_laws(laws: Laws, epsilon: float) -> Laws:
     )
 
 
-@leaf
+@jit
 def draw_from_pool(rng: Generator, laws: Laws, arm: int) -> float:
     """One of an arm's rewards, each as likely as the others."""
     first = laws.start[arm]
     return float(laws.pool[first + int(rng.random() * (laws.start[arm + 1] - first))])
 
 
-@leaf
+@jit
 def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     """The sum of `count` rewards of an arm, with one draw where the law allows it."""
     if laws.kind == BERNOULLI:
@@ -174,7 +174,7 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     return total
 
 
-@leaf
+@jit
 def draw_steady_reward(rng: Generator, laws: Laws, arm: int) -> float:
     """One reward of an arm."""
     if laws.kind == BERNOULLI:
@@ -192,7 +192,7 @@ def draw_steady_reward(rng: Generator, laws: Laws, arm: int) -> float:
     return float(laws.values[arm, index])
 
 
-@leaf
+@jit
 def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
     """The chance that an arm's reward, rounded at random to a bit, is 1 for this person
     (counted from 0).
@@ -201,7 +201,7 @@ def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
     return float(min(max(moved, laws.least), laws.most))
 
 
-@leaf
+@jit
 def draw_reward(rng: Generator, laws: Laws, arm: int, person: int) -> float:
     """One reward of an arm for this person: `draw_steady_reward`, but for a drift."""
     if laws.drift.kind == STEADY:
@@ -209,7 +209,7 @@ def draw_reward(rng: Generator, laws: Laws, arm: int, person: int) -> float:
     return 1.0 if rng.random() < compute_success_chance(laws, arm, person) else 0.0
 
 
-@leaf
+@jit
 def draw_gaussian(rng: Generator, sigma: float) -> float:
     """Discrete Gaussian noise, from discrete Laplace noise by rejection (Canonne,
     Kamath & Steinke 2020, Algorithm 3).
@@ -223,7 +223,7 @@ def draw_gaussian(rng: Generator, sigma: float) -> float:
             return drawn
 
 
-@leaf
+@jit
 def draw_sent_sums(
     rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
@@ -243,7 +243,7 @@ def draw_sent_sums(
     return draw_sent_units(rng, laws, arm, count, bump)
 
 
-@leaf
+@jit
 def draw_sent_units(
     rng: Generator, laws: Laws, arm: int, count: int, bump: Bump
 ) -> tuple[int, int]:
@@ -265,7 +265,7 @@ def draw_sent_units(
     return total, near
 
 
-@leaf
+@jit
 def draw_sent_levels(
     rng: Generator, laws: Laws, arm: int, count: int, bump: Bump, setting: Setting
 ) -> tuple[int, int]:
@@ -287,7 +287,7 @@ def draw_sent_levels(
     return near * round(bump.centre * bump.grid) + high * bump.grid, near * bump.grid
 
 
-@leaf
+@jit
 def compute_middle_chance(value: float, centre: float) -> float:
     """The chance that a value is rounded to the middle one of the levels 0, centre and
     1.
@@ -295,7 +295,7 @@ def compute_middle_chance(value: float, centre: float) -> float:
     return value / centre if value < centre else (1 - value) / (1 - centre)
 
 
-@leaf
+@jit
 def draw_response(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[int, int]:
     """(units, closeness) of what one person sends of a reward."""
     if setting.kind != LEVELS:

@@ -43,12 +43,22 @@ from discreet.strategies.betting.inference import (
     new_closeness_totals,
 )
 from discreet.strategies.betting.rounds import announce_first, settle_and_announce
-from discreet.strategies.dp_se import epochs_evidence, new_epochs, settle
-from discreet.strategies.phased.state import PhasedRules, phase_bonus, phased_evidence, phased_rules
-from discreet.strategies.sampling import best_arm
+from discreet.strategies.dp_se import end_epoch, make_epochs, measure_epochs_evidence
+from discreet.strategies.phased.state import (
+    PhasedRules,
+    make_phase_bonus,
+    make_phased_rules,
+    measure_phased_evidence,
+)
+from discreet.strategies.sampling import find_best_arm
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream import StreamRules, stream_bonus, stream_evidence, stream_rules
-from discreet.strategies.units import BITS, noise_scale, to_bits
+from discreet.strategies.stream import (
+    StreamRules,
+    compute_stream_bonus,
+    make_stream_rules,
+    measure_stream_evidence,
+)
+from discreet.strategies.units import BITS, compute_noise_scale, is_rounded_to_bits
 from discreet.theory.thresholds import epoch_length
 
 Player = Callable[[Generator], RunResult]
@@ -60,9 +70,9 @@ def make_plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None
     loop would draw from the same Generator; None for a family that is not in
     `TRACERS`, and for one global episode.
     """
-    if strategy.part.family not in PLAYERS or strategy.together:
+    if strategy.spec.family not in PLAYERS or strategy.has_global_episode:
         return None
-    return PLAYERS[strategy.part.family](strategy, laws, cap)
+    return PLAYERS[strategy.spec.family](strategy, laws, cap)
 
 
 def _make_betting_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
@@ -88,7 +98,7 @@ def _make_epochs_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
 def _make_phased_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
     rules, pulls, none = (
-        phased_rules(strategy, arms),
+        make_phased_rules(strategy, arms),
         np.zeros(arms, np.int64),
         make_empty_trace(arms),
     )
@@ -99,11 +109,11 @@ def _make_phased_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
 def _make_stream_player(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
     rules, pulls, none = (
-        stream_rules(strategy, arms),
+        make_stream_rules(strategy, arms),
         np.zeros(arms, np.int64),
         make_empty_trace(arms),
     )
-    answers, noise = make_collected_laws(strategy, laws), noise_scale(strategy)
+    answers, noise = make_collected_laws(strategy, laws), compute_noise_scale(strategy)
     alone = count_single_steps(rules, answers, noise, cap)
     return lambda rng: run_stream(rng, answers, noise, rules, alone, cap, pulls, none)
 
@@ -196,19 +206,19 @@ def run_path(
             "the path of a run cannot be drawn for arms that drift: use .instance, which has "
             "the arms without their drift"
         )
-    if strategy.part.own:
+    if strategy.spec.own:
         raise InvalidInputError(
             f"the path of a run cannot be drawn for {strategy.name}: only you know what it releases"
         )
-    if strategy.together:
+    if strategy.has_global_episode:
         raise InvalidInputError(
             "the path of a run cannot be drawn for one global episode: use episodes='arm'"
         )
-    if strategy.part.family not in TRACERS:
+    if strategy.spec.family not in TRACERS:
         raise InvalidInputError(
             f"the path of a run cannot be drawn for {strategy.name}: its family is not in `TRACERS`"
         )
-    path = TRACERS[strategy.part.family](
+    path = TRACERS[strategy.spec.family](
         instance, strategy, make_generator(seed, run // block), cap
     )
     scale = instance.scale if isinstance(instance, Sampled) else None
@@ -221,7 +231,7 @@ def _trace_phased(
     """From the loop's trace (samples, arm, its mean and count, every arm's pulls)."""
     from discreet.simulation.compile import compile_kernel
 
-    arms, rules = instance.arms, phased_rules(strategy, instance.arms)
+    arms, rules = instance.arms, make_phased_rules(strategy, instance.arms)
     trace = np.zeros((64 * arms, 4 + arms))
     epsilon, pulls = strategy.trust_model.noise(strategy.epsilon), np.zeros(arms, np.int64)
     found = compile_kernel(phased_loop.run_phased)(
@@ -239,14 +249,14 @@ def _trace_stream(
     """From the loop's trace, thinned: every sample is a release."""
     from discreet.simulation.compile import compile_kernel
 
-    arms, rules = instance.arms, stream_rules(strategy, instance.arms)
+    arms, rules = instance.arms, make_stream_rules(strategy, instance.arms)
     trace = np.zeros((min(cap, MAX_STREAM_RELEASES), 4 + arms))
     laws, pulls = (
         stream_loop.make_collected_laws(strategy, make_laws(instance)),
         np.zeros(arms, np.int64),
     )
     run = compile_kernel(stream_loop.run_stream)
-    noise = noise_scale(strategy)
+    noise = compute_noise_scale(strategy)
     alone = stream_loop.count_single_steps(rules, laws, noise, cap)
     found = run(rng, laws, noise, rules, alone, cap, pulls, trace)
     if found.samples > len(trace):
@@ -278,7 +288,7 @@ def _make_top_two_path(
     thinned: bool,
 ) -> RunPath:
     """Top Two and its kin, on the scale of rewards."""
-    scale = strategy.trust_model.shrink(strategy.epsilon) if to_bits(strategy) else 1.0
+    scale = strategy.trust_model.shrink(strategy.epsilon) if is_rounded_to_bits(strategy) else 1.0
     means = 0.5 + (shown.means - 0.5) / scale
     low, high = _clip_interval(instance, means - bonus / scale, means + bonus / scale)
     return RunPath(
@@ -332,9 +342,9 @@ def _judge_phased(
         total = counts.sum(axis=1, keepdims=True)
         bonus = np.sqrt(rules.bonus_scale * np.log(np.maximum(total, 2)) / counts)
     else:
-        bonus = phase_bonus(strategy)(counts)
+        bonus = make_phase_bonus(strategy)(counts)
     for row, (mean, count) in enumerate(zip(means, counts, strict=True)):
-        evidence[row] = phased_evidence(strategy, rules, mean, count)
+        evidence[row] = measure_phased_evidence(strategy, rules, mean, count)
     return bonus, evidence
 
 
@@ -344,10 +354,10 @@ def _judge_stream(rules: StreamRules, shown: _TraceRows) -> tuple[Floats, Floats
     for row, (mean, count) in enumerate(zip(shown.means, shown.counts, strict=True)):
         time = int(shown.samples[row])
         for arm in range(mean.size):
-            bonus[row, arm] = stream_bonus(
+            bonus[row, arm] = compute_stream_bonus(
                 rules.bonus, rules.bonus_scale, rules.bonus_table, math.log(time), int(count[arm])
             )
-        evidence[row] = stream_evidence(rules, mean, count, time)
+        evidence[row] = measure_stream_evidence(rules, mean, count, time)
     return bonus, evidence
 
 
@@ -356,7 +366,7 @@ def _trace_epochs(
 ) -> RunPath:
     """DP-SE, epoch by epoch with the functions that its loop calls."""
     arms, epsilon, laws = instance.arms, float(strategy.epsilon or 0), make_laws(instance)
-    state, rows = new_epochs(arms), list[_RoundRow]()
+    state, rows = make_epochs(arms), list[_RoundRow]()
     samples, left = 0, arms
     while left > 1:
         epoch = len(rows) + 1
@@ -366,9 +376,9 @@ def _trace_epochs(
         played = state.active.copy()
         epochs_loop.draw_epoch(rng, laws, epsilon, length, state)
         samples += left * length
-        left = settle(state, left, epoch, length, epsilon, strategy.delta)
-        best = best_arm(state.mean, state.active)
-        share = np.where(played, epochs_evidence(state, best), 1.0)
+        left = end_epoch(state, left, epoch, length, epsilon, strategy.delta)
+        best = find_best_arm(state.mean, state.active)
+        share = np.where(played, measure_epochs_evidence(state, best), 1.0)
         radius = np.where(played, state.radius, math.nan)
         ends = _clip_interval(instance, state.mean - radius, state.mean + radius)
         rows.append(_RoundRow(samples, state.mean.copy(), *ends, share, played))
@@ -377,7 +387,7 @@ def _trace_epochs(
         "gap to the best arm as a share of twice the radius",
     )
     return _make_round_path(
-        instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words
+        instance, strategy, rows, left == 1, int(find_best_arm(state.mean, state.active)), words
     )
 
 

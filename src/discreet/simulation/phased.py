@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._types import Floats, Ints
 from discreet.instances import STEADY
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation.engine import (
     Runner,
     RunResult,
@@ -33,12 +33,12 @@ from discreet.strategies.phased.decide import (
     decide,
     decide_whole,
     fill_bonus,
-    new_state,
+    make_state,
+    make_whole_rules,
     publish,
     set_due,
-    whole_rules,
 )
-from discreet.strategies.phased.state import PhasedRules, phased_rules
+from discreet.strategies.phased.state import PhasedRules, make_phased_rules
 from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +54,7 @@ class Compile(Protocol):
         """The leaf to call."""
 
 
-@leaf
+@jit
 def release_arm(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int
 ) -> None:
@@ -65,7 +65,7 @@ def release_arm(
     release_sum(rng, epsilon, rules, state, arm, draw_sum(rng, laws, arm, fresh))
 
 
-@leaf
+@jit
 def release_sum(
     rng: Generator, epsilon: float, rules: PhasedRules, state: State, arm: int, total: float
 ) -> None:
@@ -81,7 +81,7 @@ def release_sum(
         state.mean[arm] += rng.laplace(0.0, 1.0 / (epsilon * state.counts[arm]))
 
 
-@leaf
+@jit
 def write_trace_row(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
     """State at a release, as far as `trace` has rows: samples, arm, its mean and count,
     every arm's pulls.
@@ -95,7 +95,7 @@ def write_trace_row(trace: Floats, row: int, samples: int, arm: int, state: Stat
             trace[row, 4 + other] = state.board.pulls[other]
 
 
-@leaf
+@jit
 def play_phased(
     rng: Generator,
     laws: Laws,
@@ -127,7 +127,7 @@ def play_phased(
     return RunResult(samples, best, stopped, rounds)
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_phased(
     rng: Generator,
     laws: Laws,
@@ -139,14 +139,14 @@ def run_phased(
     trace: Floats,
 ) -> RunResult:
     """One run with one episode per arm; writes `pulls` and `trace`."""
-    state = new_state(pulls.size)
+    state = make_state(pulls.size)
     result = play_phased(rng, laws, epsilon, rules, leaping, cap, state, trace)
     for arm in range(pulls.size):
         pulls[arm] = state.board.pulls[arm]
     return result
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_phased_block(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: RunResults
 ) -> None:
@@ -156,7 +156,7 @@ def run_phased_block(
     arms = outcomes.pulls.shape[1]
     empty_trace = np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):
-        state = new_state(arms)
+        state = make_state(arms)
         result = play_phased(rng, laws, epsilon, rules, True, cap, state, empty_trace)
         outcomes.samples[run] = result.samples
         outcomes.recommendation[run] = result.recommendation
@@ -166,7 +166,7 @@ def run_phased_block(
             outcomes.pulls[run, arm] = state.board.pulls[arm]
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_phased_drifting(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, pulls: Ints
 ) -> RunResult:
@@ -174,7 +174,7 @@ def run_phased_drifting(
     come, and held back until their phase ends.
     """
     arms = pulls.size
-    state, held = new_state(arms), np.zeros(arms)
+    state, held = make_state(arms), np.zeros(arms)
     samples, rounds = arms, arms
     for arm in range(arms):
         held[arm], pulls[arm] = draw_reward(rng, laws, arm, arm), 1
@@ -200,7 +200,7 @@ def run_phased_drifting(
     return RunResult(samples, best, stopped, rounds)
 
 
-@leaf
+@jit
 def release_all(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State
 ) -> None:
@@ -230,7 +230,7 @@ def run_global_episode(
         compiled(write_trace_row),
         compiled(advance_whole),
     )
-    state = compiled(new_state)(arms)
+    state = compiled(make_state)(arms)
     samples, rounds, arm = arms, 0, arms - 1
     best, stopped = -1, False
     while True:
@@ -252,7 +252,7 @@ def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runne
     from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
-    rules = phased_rules(strategy, arms)
+    rules = make_phased_rules(strategy, arms)
     epsilon = strategy.trust_model.noise(strategy.epsilon)
     if blocks:
         block = compile_kernel(run_phased_block)
@@ -260,13 +260,13 @@ def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runne
             lambda rng, outcomes: block(rng, laws, epsilon, rules, cap, outcomes)
         )
     if laws.drift.kind != STEADY:
-        if strategy.together:
+        if strategy.has_global_episode:
             return people_runner(strategy, laws, cap)
         walk = compile_kernel(run_phased_drifting)
         return make_single_runner(lambda rng, pulls: walk(rng, laws, epsilon, rules, cap, pulls))
     none = make_empty_trace(arms)
-    if strategy.together:
-        whole = whole_rules(strategy, arms, rules)
+    if strategy.has_global_episode:
+        whole = make_whole_rules(strategy, arms, rules)
         return make_single_runner(
             lambda rng, pulls: run_global_episode(
                 rng, laws, epsilon, whole, True, cap, pulls, none, compile_kernel

@@ -13,42 +13,42 @@ import numpy as np
 
 from discreet._types import Floats, Ints
 from discreet.instances import STEADY
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.simulation.engine import Runner, RunResult, make_empty_trace, make_single_runner
 from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_reward, make_response_laws
 from discreet.strategies.sampling import (
+    CHALLENGER_FILTER,
     ELIMINATION,
-    FILTER,
     TOP_TWO,
-    best_arm,
-    ids_share,
-    tracked,
-    tracks_leader,
-    ucb_leader,
+    compute_ids_share,
+    count_tracked,
+    find_best_arm,
+    find_ucb_leader,
+    is_leader_due,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream import (
     UCB,
     Stream,
     StreamRules,
-    count_cell,
+    choose_arm_by_rule,
     drop_beaten,
-    failing_arm,
     fill_bonus,
-    kl_challenger,
-    named_arm,
-    new_stream,
+    find_cell,
+    find_failing_arm,
+    find_kl_challenger,
+    find_second_mean,
+    find_stream_challenger,
+    make_stream,
+    make_stream_rules,
     renew_leader,
-    second_mean,
-    stream_challenger,
-    stream_rules,
 )
-from discreet.strategies.stream_bounds import Bounds, can_be_certain, new_bounds, nothing_changes
-from discreet.strategies.units import noise_scale
+from discreet.strategies.stream_bounds import MeanBounds, can_be_certain, is_unchanged, make_bounds
+from discreet.strategies.units import compute_noise_scale
 from discreet.theory.divergences import GAUSSIAN, KL, numerator
 
 
-@leaf
+@jit
 def bound_reach_chance(steps: int, end: int, height: int) -> float:
     """An upper bound on `compute_reach_chance` that is quick: its proof is in docs/leap.md."""
     if end >= height:
@@ -56,7 +56,7 @@ def bound_reach_chance(steps: int, end: int, height: int) -> float:
     return math.exp(-2.0 * height * (height - end) / (steps + 2.0))
 
 
-@leaf
+@jit
 def compute_reach_chance(steps: int, end: int, height: int) -> float:
     """The chance that a walk of so many steps from 0 to `end`, all orders alike, has
     been at `height` >= 0.
@@ -78,7 +78,7 @@ def compute_reach_chance(steps: int, end: int, height: int) -> float:
     )
 
 
-@leaf
+@jit
 def draw_step(rng: Generator, left: int, ups: int) -> int:
     """1 if the next of the steps that are left, `ups` of them up, is up, else 0."""
     return 1 if rng.random() * left < ups else 0
@@ -118,7 +118,7 @@ class Leap(NamedTuple):
     rival_band: Band
 
 
-@leaf
+@jit
 def make_band(mean: float, steps: int) -> Band:
     """A band with room for how far an arm's answers stray, and for where they drift."""
     room = int(BAND_WIDTH_FACTOR * math.log(steps + 1.0) * math.sqrt(steps)) + 2
@@ -126,8 +126,8 @@ def make_band(mean: float, steps: int) -> Band:
     return Band(steps, room + max(drift, 0), room - min(drift, 0))
 
 
-@leaf
-def bound_arm(bounds: Bounds, stream: Stream, arm: int, band: Band) -> None:
+@jit
+def bound_arm(bounds: MeanBounds, stream: Stream, arm: int, band: Band) -> None:
     """How far an arm's mean can go in its band: after k steps to y it has moved by (y/2
     + k (1/2 - mean)) / (pulls + k), which is monotone in k.
     """
@@ -138,35 +138,35 @@ def bound_arm(bounds: Bounds, stream: Stream, arm: int, band: Band) -> None:
     bounds.pulls[arm] = after
 
 
-@leaf
+@jit
 def plan_leap(
-    rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: Bounds
+    rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
 ) -> Leap:
     """The longest leap that is certain of those that are tried, `rounds` first; one of
     no rounds if there is none.
     """
     fill_bonus(stream, rules, samples)
-    leader = ucb_leader(stream.mean, stream.bonus)
-    rival = stream_challenger(leader, stream.mean, stream.inverse)
+    leader = find_ucb_leader(stream.mean, stream.bonus)
+    rival = find_stream_challenger(leader, stream.mean, stream.inverse)
     led, led_pulls = stream.led[leader], stream.led_pulls[leader]
     for arm in range(stream.mean.size):
         bounds.low[arm] = stream.mean[arm]
         bounds.high[arm] = stream.mean[arm]
         bounds.pulls[arm] = stream.pulls[arm]
     while rounds >= MIN_LEAP_ROUNDS:
-        turns = tracked(rules.beta, led + rounds) - led_pulls
+        turns = count_tracked(rules.beta, led + rounds) - led_pulls
         own = make_band(stream.mean[leader], turns)
         other = make_band(stream.mean[rival], rounds - turns)
         bound_arm(bounds, stream, leader, own)
         bound_arm(bounds, stream, rival, other)
-        if nothing_changes(leader, rival, samples, rounds, stream, rules, bounds):
+        if is_unchanged(leader, rival, samples, rounds, stream, rules, bounds):
             return Leap(rounds, leader, rival, own, other)
         rounds //= 2
     nowhere = Band(0, 0, 0)
     return Leap(0, leader, rival, nowhere, nowhere)
 
 
-@leaf
+@jit
 def draw_side(chance: float, own: Band, end: int, other: Band, other_end: int) -> int:
     """Which of the four levels a walk is told to reach, `chance` being uniform: each
     with the chance that it does, given the ends; NOBODY with what is left of 1; ANYBODY
@@ -191,7 +191,7 @@ def draw_side(chance: float, own: Band, end: int, other: Band, other_end: int) -
     return NO_SIDE
 
 
-@leaf
+@jit
 def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
     """Steps up of a walk that is told to reach a level: it goes to where its end is
     mirrored.
@@ -202,7 +202,7 @@ def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
     return ones - band.down - end if down else ones
 
 
-@leaf
+@jit
 def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
     """Take in so many answers of an arm."""
     stream.sums[arm] += ones
@@ -211,7 +211,7 @@ def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
     stream.mean[arm] = stream.sums[arm] / stream.pulls[arm]
 
 
-@leaf
+@jit
 def walk_to_edge(
     rng: Generator, plan: Leap, side: int, ups: int, other_ups: int, stream: Stream, beta: float
 ) -> int:
@@ -223,7 +223,7 @@ def walk_to_edge(
     led, led_pulls = stream.led[leader], stream.led_pulls[leader]
     steps, ones, other_steps, other_ones, found = 0, 0, 0, 0, NO_SIDE
     while found == NO_SIDE and steps + other_steps < plan.rounds:
-        if tracks_leader(led, led_pulls, beta):
+        if is_leader_due(led, led_pulls, beta):
             ones += draw_step(rng, own.steps - steps, ups - ones)
             steps += 1
             led_pulls += 1
@@ -249,7 +249,7 @@ def walk_to_edge(
     return steps + other_steps
 
 
-@leaf
+@jit
 def take_leap(
     rng: Generator,
     laws: Laws,
@@ -257,7 +257,7 @@ def take_leap(
     rounds: int,
     samples: int,
     stream: Stream,
-    bounds: Bounds,
+    bounds: MeanBounds,
 ) -> tuple[int, int]:
     """Take up to so many samples at once: how many were taken, 0 if none can be, and
     how many to try next time.
@@ -289,7 +289,7 @@ SAMPLES_BEFORE_LEAPS = 2_000_000
 """Samples of a run that are always taken one by one."""
 
 
-@leaf
+@jit
 def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
     """State after a sample, as far as `trace` has rows; columns as in
     `phased.record`.
@@ -303,7 +303,7 @@ def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> N
             trace[samples - 1, 4 + other] = stream.pulls[other]
 
 
-@leaf
+@jit
 def draw_noised_reward(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
     """One person's reward and its noise."""
     reward = draw_reward(rng, laws, arm, person)
@@ -312,7 +312,7 @@ def draw_noised_reward(rng: Generator, laws: Laws, noise: float, arm: int, perso
     return reward
 
 
-@leaf
+@jit
 def play_stream(  # noqa: PLR0912, PLR0915
     rng: Generator,
     laws: Laws,
@@ -349,15 +349,15 @@ def play_stream(  # noqa: PLR0912, PLR0915
     sampling, two_variance = rules.sampling, rules.two_variance
     ids, beta, active = rules.ids, rules.beta, stream.active
     kl = rules.cost == KL
-    scale = 0.0 if kl else two_variance * FILTER
+    scale = 0.0 if kl else two_variance * CHALLENGER_FILTER
     bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
     top_two, rows = sampling == TOP_TWO, trace.shape[0]
     samples, witness, arm = 0, 0, 0
     for other in range(arms):
         samples += count[other]
-    best = best_arm(mean, active)
+    best = find_best_arm(mean, active)
     bar, floor, rival, horizon = 0.0, -np.inf, np.inf, 0
-    second = second_mean(best, mean, active)
+    second = find_second_mean(best, mean, active)
     leader, slope, stopped = 0, 0.0, False
     while True:
         if samples < arms:
@@ -368,7 +368,7 @@ def play_stream(  # noqa: PLR0912, PLR0915
             else:
                 top = numerator(GAUSSIAN, mean[best] - mean[witness], math.inf)
                 if top >= bar * (inverse[best] + inverse[witness]):
-                    witness, bar = failing_arm(best, witness, stream, rules, samples)
+                    witness, bar = find_failing_arm(best, witness, stream, rules, samples)
                     stopped = witness < 0
                     bar *= scale
             if stopped or samples >= cap:
@@ -377,21 +377,21 @@ def play_stream(  # noqa: PLR0912, PLR0915
                 if samples > horizon or floor <= rival + 1e-12:
                     leader, floor, rival, slope, horizon = renew_leader(stream, rules, samples)
                 arm = leader
-                if ids or not tracks_leader(led[leader], led_pulls[leader], beta):
+                if ids or not is_leader_due(led[leader], led_pulls[leader], beta):
                     if kl:
-                        arm = kl_challenger(leader, mean, count, ids, share)
+                        arm = find_kl_challenger(leader, mean, count, ids, share)
                     else:
-                        arm = stream_challenger(leader, mean, inverse)
+                        arm = find_stream_challenger(leader, mean, inverse)
                 if ids:
                     if not kl:
-                        share[leader] += ids_share(count[arm], count[leader])
+                        share[leader] += compute_ids_share(count[arm], count[leader])
                     if led_pulls[leader] <= share[leader]:
                         arm = leader
                 led[leader] += 1
                 if arm == leader:
                     led_pulls[leader] += 1
             else:
-                arm = named_arm(best, stream, count, rules, samples)
+                arm = choose_arm_by_rule(best, stream, count, rules, samples)
         sums[arm] += (
             1.0 * (rng.random() < law_mean[arm])
             if plain
@@ -405,7 +405,7 @@ def play_stream(  # noqa: PLR0912, PLR0915
             write_stream_row(trace, samples, arm, stream)
         if top_two and samples > arms:
             if tabled:
-                bonus[arm] = bonus_table[count_cell(count[arm])]
+                bonus[arm] = bonus_table[find_cell(count[arm])]
             if arm == leader:
                 bonus[arm] -= slope
                 floor = mean[arm] + bonus[arm]
@@ -414,13 +414,13 @@ def play_stream(  # noqa: PLR0912, PLR0915
         if arm != best:
             second = max(second, mean[arm])
         if mean[best] <= second:
-            arm = best_arm(mean, active)
+            arm = find_best_arm(mean, active)
             bar = bar if arm == best else 0.0
-            best, second = arm, second_mean(arm, mean, active)
+            best, second = arm, find_second_mean(arm, mean, active)
     return RunResult(samples, best, stopped, samples)
 
 
-@leaf
+@jit
 def step_and_leap(
     rng: Generator,
     laws: Laws,
@@ -429,7 +429,7 @@ def step_and_leap(
     alone: int,
     cap: int,
     stream: Stream,
-    bounds: Bounds,
+    bounds: MeanBounds,
     trace: Floats,
 ) -> RunResult:
     """`play_stream`, which after `alone` samples only goes where no leap is certain."""
@@ -446,7 +446,7 @@ def step_and_leap(
         until = min(samples + SAMPLES_BETWEEN_LEAPS, cap)
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def run_stream(
     rng: Generator,
     laws: Laws,
@@ -460,7 +460,7 @@ def run_stream(
     """One run that releases every sample and leaps after `alone` of them; writes
     `pulls` and `trace`.
     """
-    stream, bounds = new_stream(pulls.size), new_bounds(pulls.size)
+    stream, bounds = make_stream(pulls.size), make_bounds(pulls.size)
     found = step_and_leap(rng, laws, noise, rules, alone, cap, stream, bounds, trace)
     for arm in range(pulls.size):
         pulls[arm] = stream.pulls[arm]
@@ -471,7 +471,7 @@ def make_collected_laws(strategy: Strategy, laws: Laws) -> Laws:
     """The laws of what is collected: of randomised responses, or of the rewards
     themselves.
     """
-    return make_response_laws(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
+    return make_response_laws(laws, float(strategy.epsilon or 0)) if strategy.spec.bits else laws
 
 
 def count_single_steps(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
@@ -487,8 +487,8 @@ def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runne
     from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
-    rules = stream_rules(strategy, arms)
-    noise = noise_scale(strategy)
+    rules = make_stream_rules(strategy, arms)
+    noise = compute_noise_scale(strategy)
     run, answers, none = (
         compile_kernel(run_stream),
         make_collected_laws(strategy, laws),

@@ -105,7 +105,7 @@ class UserStrategy(Strategy):
                 f"give your strategy a name that no preset has; got {quoted(self.name)}"
             )
         check_trust(self.trust)
-        estimators.check(self)
+        estimators.check_parts(self)
         for name, value in self.options:
             if name in ("arms", "rng"):
                 raise InvalidInputError(f"{name} is set by each run: leave it out")
@@ -157,7 +157,7 @@ class UserStrategy(Strategy):
         """None: only you know what the same strategy would be without privacy."""
 
     @property
-    def part(self) -> estimators.Estimator:
+    def spec(self) -> estimators.Estimator:
         """What is known of it: nothing but what you say."""
         return estimators.OWN
 
@@ -187,7 +187,7 @@ class UserStrategy(Strategy):
         return f"{NO_GUARANTEE}: the strategy {self.name!r} is your own"
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Never: nothing is guaranteed about a strategy of your own."""
         return False
 

@@ -9,11 +9,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet._types import Flags, Floats, Ints
-from discreet.jit import leaf
-from discreet.strategies.run import ArmView, Deal, Margin, Pair, Place, Radii, Run, in_order
-from discreet.strategies.sampling import best_arm
+from discreet.jit import jit
+from discreet.strategies.run import (
+    ArmBatch,
+    ArmView,
+    DrawArm,
+    Margin,
+    Pair,
+    Radii,
+    Run,
+    choose_first,
+)
+from discreet.strategies.sampling import find_best_arm
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import plain
+from discreet.strategies.units import replace_nan
 from discreet.theory.thresholds import epoch_length, epoch_radius
 
 
@@ -30,8 +39,8 @@ class Epochs(NamedTuple):
     """Half of the radius when the mean was released."""
 
 
-@leaf(allocates=True)
-def new_epochs(arms: int) -> Epochs:
+@jit(allocates=True)
+def make_epochs(arms: int) -> Epochs:
     """Nothing pulled yet."""
     return Epochs(
         np.zeros(arms),
@@ -42,8 +51,10 @@ def new_epochs(arms: int) -> Epochs:
     )
 
 
-@leaf
-def settle(state: Epochs, left: int, epoch: int, length: int, epsilon: float, delta: float) -> int:
+@jit
+def end_epoch(
+    state: Epochs, left: int, epoch: int, length: int, epsilon: float, delta: float
+) -> int:
     """Drop the arms that lie too far below the best, by the means of this epoch; how
     many of the `left` arms stay.
     """
@@ -52,15 +63,15 @@ def settle(state: Epochs, left: int, epoch: int, length: int, epsilon: float, de
         if state.active[arm]:
             state.behind[arm] = length
             state.radius[arm] = radius / 2.0
-    return drop_far(state.mean, state.active, radius)
+    return eliminate_far(state.mean, state.active, radius)
 
 
-@leaf
-def drop_far(mean: Floats, active: Flags, radius: float) -> int:
+@jit
+def eliminate_far(mean: Floats, active: Flags, radius: float) -> int:
     """Drop the active arms more than `radius` below the best active one; how many
     stay.
     """
-    top = mean[best_arm(mean, active)]
+    top = mean[find_best_arm(mean, active)]
     left = 0
     for arm in range(mean.size):
         if active[arm] and top - mean[arm] > radius:
@@ -70,7 +81,7 @@ def drop_far(mean: Floats, active: Flags, radius: float) -> int:
     return left
 
 
-def epochs_evidence(state: Epochs, best: int) -> Floats:
+def measure_epochs_evidence(state: Epochs, best: int) -> Floats:
     """[arm]: the gap to the best arm, over twice the radius."""
     share: Floats = (state.mean[best] - state.mean) / (2 * state.radius[best])
     share[best] = math.nan
@@ -84,13 +95,13 @@ class EpochsRun(Run):
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
-        self.state = new_epochs(arms)
+        self.state = make_epochs(arms)
         self.epoch = 1
         """The epoch, from 1 on."""
         self.place = 0
         """How many people are in it."""
 
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """What was released, and who is left."""
         state = self.state
         return {
@@ -105,29 +116,33 @@ class EpochsRun(Run):
     def _epsilon(self) -> float:
         return float(self.strategy.epsilon or 0)
 
-    def _playing(self) -> list[int]:
+    def _list_active(self) -> list[int]:
         return [int(arm) for arm in np.flatnonzero(self.state.active)]
 
-    def _length(self) -> int:
+    def _compute_length(self) -> int:
         left = int(self.state.active.sum())
         return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
 
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """Round robin; an epoch that would pass the cap is cut off there and releases
         nothing.
         """
-        playing = self._playing()
-        if self.stopped or self.samples >= self.cap or self.place == len(playing) * self._length():
+        playing = self._list_active()
+        if (
+            self.stopped
+            or self.samples >= self.cap
+            or self.place == len(playing) * self._compute_length()
+        ):
             return None
         arm = playing[self.place % len(playing)]
         self.state.pulls[arm] += 1
         self.samples += 1
         self.place += 1
-        return Place(arm, self.epoch, 1)
+        return ArmBatch(arm, self.epoch, 1)
 
-    def take_all(self) -> list[Place]:
+    def assign_all(self) -> list[ArmBatch]:
         """The rest of the epoch, as far as the cap allows, in one step."""
-        playing, length = self._playing(), self._length()
+        playing, length = self._list_active(), self._compute_length()
         rest = min(len(playing) * length - self.place, self.cap - self.samples)
         if self.stopped or rest <= 0:
             return []
@@ -138,43 +153,45 @@ class EpochsRun(Run):
         self.samples += rest
         self.place += rest
         return [
-            Place(arm, self.epoch, size) for arm, size in zip(playing, sizes, strict=True) if size
+            ArmBatch(arm, self.epoch, size)
+            for arm, size in zip(playing, sizes, strict=True)
+            if size
         ]
 
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """Every arm that is left, when the epoch is full."""
-        playing, length = self._playing(), self._length()
+        playing, length = self._list_active(), self._compute_length()
         full = not self.stopped and self.place == len(playing) * length
-        return [Place(arm, self.epoch, length) for arm in playing] if full else []
+        return [ArmBatch(arm, self.epoch, length) for arm in playing] if full else []
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Renew the means, drop the arms that are far below the best."""
-        length, playing = self._length(), self._playing()
+        length, playing = self._compute_length(), self._list_active()
         for arm, total in zip(playing, sums, strict=True):
             self.state.mean[arm] = total / length
-        left = settle(
+        left = end_epoch(
             self.state, len(playing), self.epoch, length, self._epsilon, self.strategy.delta
         )
         self.stopped = bool(left == 1)
-        self.recommendation = int(best_arm(self.state.mean, self.state.active))
+        self.recommendation = int(find_best_arm(self.state.mean, self.state.active))
         self.epoch += 1
         self.place = 0
 
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """Never: DP-SE plans its epochs with δ, so another δ would have been another
         trial.
         """
         return False
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """By the last epoch of each arm; one that went out has all."""
         best = self.recommendation
         if best is None:
-            return super().evidence()
-        share = epochs_evidence(self.state, best)
-        return plain(np.where(self.state.active, share, np.maximum(share, 1.0)))
+            return super().measure_evidence()
+        share = measure_epochs_evidence(self.state, best)
+        return replace_nan(np.where(self.state.active, share, np.maximum(share, 1.0)))
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """Within two radii, those of the latest epoch for arms that went out too."""
         if not self.state.behind[[one, other]].all():
             return None
@@ -188,7 +205,7 @@ class EpochsRun(Run):
 
         return Radii(float(self.state.mean[one] - self.state.mean[other]), radius)
 
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """Means with the radius within which, with probability 1 - δ, all true means
         lie at all times.
         """
@@ -201,6 +218,6 @@ class EpochsRun(Run):
         return ArmView(pulls, count, mean if count else None, within if count else None)
 
 
-def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
     """A run that has not begun."""
     return EpochsRun(strategy, arms, cap)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def check_privacy(strategy: "Strategy") -> None:
     """Refuse levels that the strategy does not have, or that are missing."""
-    row, model = strategy.part, TRUSTS[strategy.trust]
+    row, model = strategy.spec, TRUSTS[strategy.trust]
     if not model.private:
         if strategy.epsilon is not None:
             private = [f"trust='{word}'" for word in row.trusts if TRUSTS[word].private]
@@ -56,8 +56,8 @@ def check_privacy(strategy: "Strategy") -> None:
 def _check_gaussian(strategy: "Strategy", sums: bool) -> None:
     """γ and ρ, the levels of Gaussian noise; `sums` may have it."""
     gamma, rho = strategy.gamma, strategy.rho
-    if (strategy.part.gamma and gamma is None) or (
-        gamma is not None and not (sums or strategy.part.gamma)
+    if (strategy.spec.gamma and gamma is None) or (
+        gamma is not None and not (sums or strategy.spec.gamma)
     ):
         raise InvalidInputError(
             "gamma belongs to gauss-tt, and gauss-tt needs it, for instance gamma=1e-6; bet-se and "
@@ -76,7 +76,7 @@ def _check_gaussian(strategy: "Strategy", sums: bool) -> None:
                 "give either rho, or epsilon (with gamma if you like), not both"
             )
         check_rho(rho)
-    if sums and not strategy.pure:
+    if sums and not strategy.is_pure:
         _check_levels_fit(strategy)
 
 
@@ -84,9 +84,9 @@ def _check_levels_fit(strategy: "Strategy") -> None:
     """Refuse levels for which there is no Gaussian noise on sums, and what is not
     proved for it.
     """
-    from discreet.strategies.units import sum_noise
+    from discreet.strategies.units import compute_sum_noise
 
-    sum_noise(strategy)
+    compute_sum_noise(strategy)
     if strategy.cost == "private":
         raise InvalidInputError(
             f"the cost of {strategy.name} is that of pure ε: with gamma or rho use adap-tt, "
@@ -107,7 +107,7 @@ def _check_levels_fit(strategy: "Strategy") -> None:
 OUTCOMES = (YES_NO, NUMBERS)
 
 
-def check_share(beta: Any) -> None:
+def check_leader_share(beta: Any) -> None:
     """The leader's share, or the word for one that adapts."""
     if isinstance(beta, str):
         if beta != "ids":
@@ -153,7 +153,7 @@ def check_known_sigma(sigma: Any) -> None:
         check_sigma(sigma)
 
 
-def larger_than_one(what: str) -> Callable[[Any], None]:
+def make_check_above_one(what: str) -> Callable[[Any], None]:
     """A check that a number is larger than 1."""
 
     def check(value: Any) -> None:
@@ -210,7 +210,7 @@ class CustomGrid:
         _check_callable(self.name, self.function)
 
 
-def checked_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
+def check_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
     """Values of a function as the table a kernel reads: of the right shape and without
     NaN, or refused.
     """
@@ -435,7 +435,7 @@ OPTIONS = {
     "beta": Option(
         0.5,
         "beta is the leader's share in Top Two sampling; {sampling} has no leader",
-        check_share,
+        check_leader_share,
     ),
     "indifference_zone": Option(
         0.0, "indifference_zone is for bet-se only", check_indifference_zone
@@ -453,9 +453,13 @@ OPTIONS = {
     ),
     "episodes": Option("arm", NO_PHASES),
     "grid": Option("doubling", NO_PHASES),
-    "s": Option(1.2, "s belongs to the bonus b^G, which {name} does not use", larger_than_one("s")),
+    "s": Option(
+        1.2, "s belongs to the bonus b^G, which {name} does not use", make_check_above_one("s")
+    ),
     "alpha": Option(
-        1.2, "alpha belongs to the bonus b^G, which {name} does not use", larger_than_one("alpha")
+        1.2,
+        "alpha belongs to the bonus b^G, which {name} does not use",
+        make_check_above_one("alpha"),
     ),
     "bonus": Option("ucb", "{sampling} sampling uses no bonus"),
     "sigma": Option(
@@ -471,17 +475,17 @@ taken.
 """
 
 
-def check(strategy: "Strategy") -> None:
+def check_parts(strategy: "Strategy") -> None:
     """Refuse parts that the estimator does not take, or that do not fit together, with
     the reason.
     """
     check_privacy(strategy)
-    if strategy.cost not in strategy.part.costs:
+    if strategy.cost not in strategy.spec.costs:
         raise InvalidInputError(COST_REFUSALS[strategy.cost])
-    row = strategy.part
+    row = strategy.spec
     for name, option in OPTIONS.items():
         value = getattr(strategy, name)
-        if not _usual(value, option) and name not in row.options:
+        if not _is_usual(value, option) and name not in row.options:
             _refuse(strategy, name, option.refusal, value)
         if option.check is not None:
             option.check(value)
@@ -499,13 +503,13 @@ def check(strategy: "Strategy") -> None:
             )
 
 
-def _usual(value: Any, option: Option) -> bool:
+def _is_usual(value: Any, option: Option) -> bool:
     """Whether nothing was chosen; nothing but a word or a number can be."""
     return value is option.usual or (isinstance(value, str | int | float) and value == option.usual)
 
 
 def _refuse(strategy: "Strategy", name: str, usual: str, value: Any) -> None:
-    words = strategy.part.refusals.get(name, usual)
+    words = strategy.spec.refusals.get(name, usual)
     raise InvalidInputError(
         words.format(name=strategy.name, sampling=strategy.sampling, value=quoted(value))
     )
@@ -529,7 +533,7 @@ def check_words(strategy: "Strategy") -> None:
             )
 
 
-def usual_trust(estimator: str, name: str, trust: str) -> str:
+def find_trust(estimator: str, name: str, trust: str) -> str:
     """The trust model of a strategy that says `trust` (or nothing), or why there is
     none.
     """
@@ -569,7 +573,7 @@ def _check_fit(strategy: "Strategy") -> None:
             "the Bernoulli cost W^KL is for rewards in [0, 1]: leave sigma out, or use "
             "cost='gaussian'"
         )
-    if strategy.sampling not in sampling.DUELS and strategy.beta != 0.5:
+    if strategy.sampling not in sampling.PAIR_RULES and strategy.beta != 0.5:
         raise InvalidInputError(OPTIONS["beta"].refusal.format(sampling=strategy.sampling))
     if strategy.sampling not in ("top-two", "lucb") and not isinstance(strategy.bonus, str):
         raise InvalidInputError(OPTIONS["bonus"].refusal.format(sampling=strategy.sampling))
@@ -580,9 +584,9 @@ def _check_fit(strategy: "Strategy") -> None:
                     f"{name} belongs to the bonus b^G, which is not used here: leave it out, or "
                     "use top-two or lucb sampling without a bonus of your own"
                 )
-    if strategy.phased and strategy.sampling == "ts-tc":
+    if strategy.is_phased and strategy.sampling == "ts-tc":
         raise InvalidInputError(sampling.NO_DRAWS)
-    if strategy.together and strategy.sampling in ("elimination", "lucb", "eb-tc"):
+    if strategy.has_global_episode and strategy.sampling in ("elimination", "lucb", "eb-tc"):
         raise InvalidInputError(
             f"{strategy.sampling} does not fit one global episode: arms that are not pulled "
             "never double; use eb-tci or track-and-stop, which always end it"
@@ -592,7 +596,7 @@ def _check_fit(strategy: "Strategy") -> None:
             f"global-yielding repairs top-two sampling; with {strategy.sampling} every episode of "
             "episodes='global' ends: use that"
         )
-    if strategy.together and strategy.grid != "doubling":
+    if strategy.has_global_episode and strategy.grid != "doubling":
         raise InvalidInputError(
             "one global episode ends when all arms have doubled: it takes no grid of your own"
         )

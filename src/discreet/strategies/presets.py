@@ -10,7 +10,7 @@ from discreet.errors import InvalidInputError, RoundedWarning, warn_caller
 from discreet.scale import NUMBERS, YES_NO
 from discreet.strategies.estimators import ESTIMATORS
 from discreet.strategies.strategy import OPTIONS, Strategy
-from discreet.strategies.units import to_bits
+from discreet.strategies.units import is_rounded_to_bits
 from discreet.trust import TRUSTS, check_trust
 from discreet.validation import is_word, quoted
 from discreet.wording import PROVED
@@ -65,7 +65,7 @@ def ttucb(delta: float, **parts: Any) -> Strategy:
     With `sigma` rewards need no bounds: they must be σ-sub-Gaussian, as those of
     `Gaussian` arms are.
     """
-    return _preset("ttucb", parts, delta=delta)
+    return _make_preset("ttucb", parts, delta=delta)
 
 
 def ttucb_batched(delta: float, **parts: Any) -> Strategy:
@@ -75,14 +75,14 @@ def ttucb_batched(delta: float, **parts: Any) -> Strategy:
     Even with `threshold="printed"`, costs and threshold use the number of samples
     behind the mean; the printed algorithm uses a larger number, which no proof covers.
     """
-    return _preset("ttucb-batched", parts, delta=delta)
+    return _make_preset("ttucb-batched", parts, delta=delta)
 
 
 def ttucb_forgetting(delta: float, **parts: Any) -> Strategy:
     """AdaP-TT at ε = ∞: doubling and forgetting without noise or privacy, with the
     threshold of the paper's own lemma (appendix on the stopping rules), s = 2.
     """
-    return _preset("ttucb-forgetting", parts, delta=delta)
+    return _make_preset("ttucb-forgetting", parts, delta=delta)
 
 
 def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
@@ -90,7 +90,7 @@ def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
 
     `cost="kl"` as in `ttucb`; responses are 0 or 1 whatever the rewards.
     """
-    return _preset("ctb-tt", parts, epsilon=epsilon, delta=delta)
+    return _make_preset("ctb-tt", parts, epsilon=epsilon, delta=delta)
 
 
 def gauss_tt(epsilon: float, gamma: float, delta: float, **parts: Any) -> Strategy:
@@ -100,7 +100,7 @@ def gauss_tt(epsilon: float, gamma: float, delta: float, **parts: Any) -> Strate
     This is so with `threshold="printed"` too: with the paper's noise and σ = 1/2
     neither the privacy nor the error rate would hold.
     """
-    return _preset("gauss-tt", parts, epsilon=epsilon, gamma=gamma, delta=delta)
+    return _make_preset("gauss-tt", parts, epsilon=epsilon, gamma=gamma, delta=delta)
 
 
 def adap_tt(
@@ -114,21 +114,21 @@ def adap_tt(
     (Section 4.3). With `gamma`, or with `rho` and None for epsilon, it uses Gaussian
     noise and a threshold of its own.
     """
-    return _preset("adap-tt", parts, epsilon=epsilon, delta=delta, gamma=gamma, rho=rho)
+    return _make_preset("adap-tt", parts, epsilon=epsilon, delta=delta, gamma=gamma, rho=rho)
 
 
 def adap_tt_star(epsilon: float, delta: float, **parts: Any) -> Strategy:
     """AdaP-TT*, ε-global DP: AdaP-TT with a transport cost that takes the noise into
     account (Section 4.4).
     """
-    return _preset("adap-tt-star", parts, epsilon=epsilon, delta=delta)
+    return _make_preset("adap-tt-star", parts, epsilon=epsilon, delta=delta)
 
 
 def dp_se(epsilon: float, delta: float, **parts: Any) -> Strategy:
     """DP-SE, ε-global DP: successive elimination in epochs of fresh samples (Sajed &
     Sheffet 2019).
     """
-    return _preset("dp-se", parts, epsilon=epsilon, delta=delta)
+    return _make_preset("dp-se", parts, epsilon=epsilon, delta=delta)
 
 
 def bet_se(
@@ -156,7 +156,7 @@ def bet_se(
     """
     own = {"epsilon": epsilon, "trust": trust, "indifference_zone": indifference_zone}
     own |= {"gamma": gamma, "rho": rho}
-    return _preset(
+    return _make_preset(
         "bet-se", parts, delta=delta, target_difference=target_difference, outcomes=outcomes, **own
     )
 
@@ -208,26 +208,26 @@ def recommended(
     strategy = bet_se(
         delta, epsilon, trust, target_difference=target_difference, gamma=gamma, rho=rho
     )
-    strategy = expecting(strategy, outcomes)
-    if not strategy.pure:
+    strategy = with_outcomes(strategy, outcomes)
+    if not strategy.is_pure:
         return Recommendation(strategy, f"{strategy.name}: {GAUSSIAN_REASON}; {proofs}")
-    if outcomes == NUMBERS and not to_bits(strategy):
+    if outcomes == NUMBERS and not is_rounded_to_bits(strategy):
         proofs += "; if outcomes are numbers it uses their variance, without spending more ε"
     return Recommendation(strategy, f"{strategy.name}: {reason[trust]}; {proofs}")
 
 
-def expecting(strategy: Strategy, outcomes: str) -> Strategy:
+def with_outcomes(strategy: Strategy, outcomes: str) -> Strategy:
     """The strategy for such outcomes, where that is a choice; else as it is."""
-    choice = "outcomes" in strategy.part.options and strategy.pure
+    choice = "outcomes" in strategy.spec.options and strategy.is_pure
     return strategy.with_(outcomes=outcomes) if choice else strategy
 
 
-def rounded_words(strategy: Strategy, numbers: bool) -> str:
+def explain_rounding(strategy: Strategy, numbers: bool) -> str:
     """That outcomes that are numbers will be rounded to yes or no, if they need not be;
     else empty.
     """
-    better = expecting(strategy, NUMBERS)
-    if not numbers or better == strategy or to_bits(better):
+    better = with_outcomes(strategy, NUMBERS)
+    if not numbers or better == strategy or is_rounded_to_bits(better):
         return ""
     return (
         "the outcomes are numbers, and this strategy rounds each of them to yes or no, which "
@@ -238,13 +238,13 @@ def rounded_words(strategy: Strategy, numbers: bool) -> str:
 
 def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
     """Warn whoever called so."""
-    if words := rounded_words(strategy, numbers):
+    if words := explain_rounding(strategy, numbers):
         warn_caller(words, RoundedWarning)
 
 
-def told(strategy: Strategy, sigma: float) -> Strategy:
+def with_sigma(strategy: Strategy, sigma: float) -> Strategy:
     """The strategy for σ-sub-Gaussian rewards, where it takes a σ; else as it is."""
-    return strategy.with_(sigma=sigma) if "sigma" in strategy.part.options else strategy
+    return strategy.with_(sigma=sigma) if "sigma" in strategy.spec.options else strategy
 
 
 PRESETS: dict[str, Callable[..., Strategy]] = {
@@ -260,40 +260,40 @@ PRESETS: dict[str, Callable[..., Strategy]] = {
 }
 
 
-def _preset(name: str, options: dict[str, Any], **levels: Any) -> Strategy:
+def _make_preset(name: str, options: dict[str, Any], **levels: Any) -> Strategy:
     unknown = set(options) - (OPTIONS - set(levels) - set(PARTS[name]))
     if unknown:
         raise InvalidInputError(f"{name} has no option {sorted(unknown)[0]!r}")
     return Strategy(name=name, **PARTS[name], **levels, **options)
 
 
-def preset_of(name: str) -> Callable[..., Strategy]:
+def find_preset(name: str) -> Callable[..., Strategy]:
     """The preset of that name, or which there are."""
     if not is_word(name, PRESETS):
         raise InvalidInputError(f"unknown strategy {quoted(name)}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
-def trusts_of(name: str) -> tuple[str, ...]:
+def list_trusts(name: str) -> tuple[str, ...]:
     """The trust models of the preset of that name, the usual one first."""
     return ESTIMATORS[PARTS[name]["estimator"]].trusts
 
 
-def levels_of(name: str, trust: str | None = None) -> tuple[str, ...]:
+def list_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
     """Which of epsilon and gamma the preset of that name needs, with this trust where
     it has a choice.
     """
-    models = trusts_of(name)
+    models = list_trusts(name)
     if not TRUSTS[trust if trust in models else models[0]].private:
         return ()
     return ("epsilon", "gamma") if ESTIMATORS[PARTS[name]["estimator"]].gamma else ("epsilon",)
 
 
-def gaussian_levels_of(name: str, trust: str | None = None) -> tuple[str, ...]:
+def list_gaussian_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
     """The levels that the preset of that name takes for Gaussian noise on its sums,
     with this trust: gamma beside epsilon, or rho in place of it.
     """
-    row, models = ESTIMATORS[PARTS[name]["estimator"]], trusts_of(name)
+    row, models = ESTIMATORS[PARTS[name]["estimator"]], list_trusts(name)
     noised = TRUSTS[trust if trust in models else models[0]].noised
     fits = row.gaussian and PARTS[name].get("cost") != "private"
     return ("gamma", "rho") if fits and noised else ()

@@ -24,9 +24,9 @@ import numpy as np
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.estimators import FIXED, SHUFFLED
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import noise_scale, sum_noise
+from discreet.strategies.units import compute_noise_scale, compute_sum_noise
 
-LEAST = 1e-99
+MIN_P_VALUE = 1e-99
 """No p-value is said to be smaller."""
 
 
@@ -37,7 +37,7 @@ class Lead(NamedTuple):
 
     arm: int
     over: tuple[int, ...]
-    people: int
+    participants: int
     """Of the arm, and as many of each other."""
     value: float
 
@@ -60,7 +60,7 @@ class Margin(NamedTuple):
     centre: float | None = None
     """That centre, if it is known."""
 
-    def turned(self) -> "Margin":
+    def reverse(self) -> "Margin":
         """Seen from the other arm."""
         return self._replace(
             one=self.other, other=self.one, people=self.people[::-1], lead=-self.lead
@@ -101,9 +101,9 @@ class Radii(Pair):
         """The smallest alpha whose interval leaves out 0, rounded up by a thousandth at
         most.
         """
-        low, high = math.log(LEAST), 0.0
+        low, high = math.log(MIN_P_VALUE), 0.0
         if self.radius(math.exp(low)) < abs(self.difference):
-            return LEAST
+            return MIN_P_VALUE
         while high - low > 1e-3:
             middle = (low + high) / 2
             if self.radius(math.exp(middle)) < abs(self.difference):
@@ -113,17 +113,17 @@ class Radii(Pair):
         return math.exp(high)
 
 
-UNSEEN = 12.0
+PRIOR_PRECISION = 12.0
 """One over the variance of a uniform law: what is known of a mean nobody has seen."""
-Deal = Callable[[list[int]], int]
+DrawArm = Callable[[list[int]], int]
 """Draws an arm, given the weight of each: its odds, or how many places it has left."""
 
 
-Spread = Callable[[int, list[int]], Sequence[int]]
+DrawCounts = Callable[[int, list[int]], Sequence[int]]
 """Draws how many of so many people each arm gets, given the weight of each."""
 
 
-def in_order(weights: list[int]) -> int:
+def choose_first(weights: list[int]) -> int:
     """Deals without chance: the first arm that may be dealt."""
     return next(arm for arm, weight in enumerate(weights) if weight > 0)
 
@@ -137,16 +137,16 @@ class Randomisation(NamedTuple):
     """Whether rounds are opened ahead, so that nobody waits for a release."""
 
 
-class Opening(NamedTuple):
+class RoundOpening(NamedTuple):
     """A round as it is opened, before anybody is dealt in it."""
 
     round: int
     """From 1 on."""
     odds: list[list[int]]
     """[arm, weight] of each arm that may be dealt: its odds, or its places."""
-    people: int
+    participants: int
     """How many it is planned for."""
-    middle: float | None = None
+    middle_level: float | None = None
     """The middle one of the three levels that its people send, if they do."""
 
 
@@ -158,7 +158,7 @@ class Totals(NamedTuple):
     """How close they are to an announced centre, where that is released beside."""
 
 
-class Place(NamedTuple):
+class ArmBatch(NamedTuple):
     """Where people are counted: `size` people of one arm in one of its phases (or
     rounds).
     """
@@ -208,7 +208,7 @@ class Run(ABC):
         self.stopped = False
         self.recommendation: int | None = None
 
-    def dealt(self, randomisation: Randomisation) -> "Run":
+    def with_randomisation(self, randomisation: Randomisation) -> "Run":
         """The run with people dealt so; before anybody is."""
         made = self
         if randomisation.kind == SHUFFLED:
@@ -217,73 +217,73 @@ class Run(ABC):
         return made
 
     @abstractmethod
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """The next person's arm and phase (size 1), or None: a release is due, or
         nobody else is needed. `deal` draws it where the strategy leaves it to chance.
         """
 
-    def take_all(self) -> list[Place]:
+    def assign_all(self) -> list[ArmBatch]:
         """Take every place up to the next release, or the cap, without chance: of each
         arm how many, and in which phase. Families with long phases have a quick way.
         """
         sizes: dict[tuple[int, int], int] = {}
-        while (place := self.take()) is not None:
+        while (place := self.assign_next()) is not None:
             key = (place.arm, place.phase)
             sizes[key] = sizes.get(key, 0) + place.size
-        return [Place(arm, phase, size) for (arm, phase), size in sorted(sizes.items())]
+        return [ArmBatch(arm, phase, size) for (arm, phase), size in sorted(sizes.items())]
 
-    def fill(self, spread: Spread) -> None:
+    def assign_random(self, spread: DrawCounts) -> None:
         """Fill every place up to the next release, or the cap, at once: for whoever
         plays on what nobody has to be told. `spread` draws where that is left to
         chance.
         """
-        self.take_all()
+        self.assign_all()
 
     @property
-    def closed(self) -> bool:
+    def needs_round(self) -> bool:
         """Whether a round has to be opened before anybody else can be dealt."""
         return False
 
-    def open(self) -> Opening:
+    def open_round(self) -> RoundOpening:
         """Open the next round: what is announced before anybody is dealt in it."""
         raise DiscreetError(f"{self.strategy.name} is not dealt in rounds here")
 
-    def maximum(self, people: int) -> None:
+    def set_cap(self, people: int) -> None:
         """The manager's new cap."""
         self.cap = people
 
-    def drop(self, arm: int) -> None:
+    def drop_arm(self, arm: int) -> None:
         """The manager takes an arm out of the trial."""
         raise InvalidInputError(
             f"no arm can be dropped from a trial of {self.strategy.name}: the error rate after "
             "that is proved for bet-se only. Stop the trial, and start another"
         )
 
-    def add(self) -> None:
+    def add_arm(self) -> None:
         """The manager adds an arm, the last one from now on."""
         raise InvalidInputError(
             f"no arm can be added to a trial of {self.strategy.name}: the error rate after that "
             "is proved for bet-se only. Stop the trial, and start another"
         )
 
-    def to_deal(self) -> int:
+    def count_unassigned(self) -> int:
         """How many places are dealt by chance before the next release; none where the
         order is the strategy's.
         """
         return 0
 
     @abstractmethod
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """The batches to be released before anyone else is assigned; mostly none."""
 
-    def under_way(self, arm: int, phase: int) -> bool:
+    def is_pending(self, arm: int, phase: int) -> bool:
         """Whether people of an arm in a phase that is not released will be: not if the
         arm was taken off its round.
         """
         return True
 
-    def totals(self, units: Sequence[int]) -> Totals:
-        """What is summed of the outcomes of a batch that is due; see `sums_only`."""
+    def add_up(self, units: Sequence[int]) -> Totals:
+        """What is summed of the outcomes of a batch that is due; see `releases_only_sums`."""
         return Totals(sum(units))
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
@@ -298,77 +298,79 @@ class Run(ABC):
         """
         raise DiscreetError(f"{self.strategy.name} learns from every answer: use answer")
 
-    def answer(self, arm: int, value: float) -> None:
+    def record_answer(self, arm: int, value: float) -> None:
         """Take in one answer of an arm, in the order in which its people were assigned;
         then decide.
         """
         raise DiscreetError(f"{self.strategy.name} learns from released sums: use release")
 
     @abstractmethod
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """What is public about each arm."""
 
-    def means(self) -> list[float | None]:
+    def list_means(self) -> list[float | None]:
         """The released mean of each arm."""
-        return [arm.mean for arm in self.table()]
+        return [arm.mean for arm in self.view_arms()]
 
-    def leads(self) -> list[Lead]:
+    def list_leads(self) -> list[Lead]:
         """What was released in place of means; mostly nothing."""
         return []
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """The evidence that each arm is not the best, as a share of what puts it out;
         None for the arm that leads, and before anything is known.
         """
         return [None] * self.arms
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """What was released about the difference between two arms, of which `margins`
         are those between them; None before anything was.
         """
         return None
 
-    def p_values(self) -> list[float | None]:
+    def compute_p_values(self) -> list[float | None]:
         """Of "this arm is at least as good as every other for the people of each
         round", valid at any time; None where a strategy has no such evidence.
         """
         return [None] * self.arms
 
-    def beliefs(self) -> list[Belief]:
+    def estimate_means(self) -> list[Belief]:
         """What the last released mean of each arm says about the true one: before it
         was seen, anything between 0 and 1; then as much as its people and its noise
         leave open.
         """
         strategy, found = self.strategy, list[Belief]()
-        sigma, scale = sum_noise(strategy), noise_scale(strategy)
+        sigma, scale = compute_sum_noise(strategy), compute_noise_scale(strategy)
         laplace = 0.0 if sigma else 2**0.5 / strategy.trust_model.noise(strategy.epsilon)
-        shrink = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
-        for arm in self.table():
+        shrink = strategy.trust_model.shrink(strategy.epsilon) if strategy.spec.bits else 1.0
+        for arm in self.view_arms():
             if arm.mean is None:
-                found.append(Belief(0.5, UNSEEN**-0.5))
+                found.append(Belief(0.5, PRIOR_PRECISION**-0.5))
                 continue
             sent = min(max(0.5 + shrink * (arm.mean - 0.5), 0.05), 0.95)
             spread = (sent * (1 - sent) + scale**2) / shrink**2
             seen = 1 / (spread / arm.count + (max(sigma, laplace) / arm.count) ** 2)
-            precision = UNSEEN + seen
-            found.append(Belief((UNSEEN / 2 + seen * arm.mean) / precision, precision**-0.5))
+            precision = PRIOR_PRECISION + seen
+            found.append(
+                Belief((PRIOR_PRECISION / 2 + seen * arm.mean) / precision, precision**-0.5)
+            )
         return found
 
     @abstractmethod
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """Whether this state would be enough to stop at another δ."""
 
     @abstractmethod
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """The arrays that are stored, by their stored names."""
 
     @property
-    def sums_only(self) -> bool:
+    def releases_only_sums(self) -> bool:
         """Whether outcomes are added up as they are, and nothing else is released."""
         return True
 
     @property
-    def fine(self) -> bool:
+    def releases_closeness(self) -> bool:
         """Whether closeness is released beside sums when the next release comes."""
         return False
 
@@ -378,39 +380,39 @@ class Run(ABC):
         return None
 
     @property
-    def middle(self) -> float | None:
+    def middle_level(self) -> float | None:
         """The middle one of the three levels that people are to send, if they are."""
         return None
 
-    def middle_of(self, phase: int) -> float | None:
+    def find_middle_level(self, phase: int) -> float | None:
         """The same for those who are in a phase that is not released."""
-        return self.middle
+        return self.middle_level
 
-    def due_grid(self, grid: int) -> int:
+    def scale_grid(self, grid: int) -> int:
         """The units of what is due, if those of outcomes are `grid`."""
         return grid
 
-    def possible(self, total: Totals, count: int, grid: int) -> bool:
+    def is_possible(self, total: Totals, count: int, grid: int) -> bool:
         """Whether so many outcomes can have these sums, where no noise is added."""
         return 0 <= total.sum <= count * grid
 
     @property
-    def learns_always(self) -> bool:
+    def releases_each_answer(self) -> bool:
         """Whether every answer is a release of its own, so that nobody waits."""
-        return self.strategy.part.each_answer
+        return self.strategy.spec.each_answer
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nobody else will be assigned: stopped, or at the cap with no release
         to come.
         """
-        return self.stopped or (self.samples >= self.cap and not self.due())
+        return self.stopped or (self.samples >= self.cap and not self.list_due())
 
     def dump(self) -> dict[str, Any]:
         """The state in plain types; floats are written so that they read back the
         same.
         """
-        arrays = {name: np.asarray(array).tolist() for name, array in self.arrays().items()}
+        arrays = {name: np.asarray(array).tolist() for name, array in self.list_arrays().items()}
         return {**{name: copy(getattr(self, name)) for name in self.fields}, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -419,19 +421,19 @@ class Run(ABC):
         """
         for name in self.fields:
             setattr(self, name, copy(state[name]))
-        for name, array in self.arrays().items():
+        for name, array in self.list_arrays().items():
             array[...] = np.array(state["arrays"][name], array.dtype)
 
-    def smallest_delta(self) -> float | None:
+    def find_smallest_delta(self) -> float | None:
         """The smallest δ at which this state would be enough to stop, to 1 in 1000;
         None if there is none below 1.
         """
         low, high = math.log(1e-99), 0.0
-        if not self.would_stop(math.exp(-1e-9)):
+        if not self.can_stop(math.exp(-1e-9)):
             return None
         while high - low > 1e-3:
             middle = (low + high) / 2
-            if self.would_stop(math.exp(middle)):
+            if self.can_stop(math.exp(middle)):
                 high = middle
             else:
                 low = middle
@@ -442,7 +444,7 @@ RUN_MODULES = {"betting": "betting.run", "phased": "phased.run"}
 """Module of the live run of each family that is a package."""
 
 
-def new_run(
+def make_run(
     strategy: Strategy,
     arms: int,
     cap: int,
@@ -453,10 +455,10 @@ def new_run(
     """The run of a strategy; its thresholds are computed with `delta` and the `noise`
     of Gaussian responses.
     """
-    family = strategy.part.family
+    family = strategy.spec.family
     module = import_module(f"discreet.strategies.{RUN_MODULES.get(family, family)}")
-    made: Run = module.new_run(strategy.with_(delta=delta), arms, cap, noise)
-    return made if randomisation is None else made.dealt(randomisation)
+    made: Run = module.make_run(strategy.with_(delta=delta), arms, cap, noise)
+    return made if randomisation is None else made.with_randomisation(randomisation)
 
 
 class ShuffledRun(Run):
@@ -466,7 +468,7 @@ class ShuffledRun(Run):
 
     def __init__(self, inner: Run) -> None:
         super().__init__(inner.strategy, inner.arms, inner.cap)
-        if inner.learns_always:
+        if inner.releases_each_answer:
             raise InvalidInputError(
                 f"{self.strategy.name} learns from every answer, so its places cannot be "
                 'shuffled: deal in its own order, randomisation="fixed"'
@@ -481,7 +483,7 @@ class ShuffledRun(Run):
 
     # --- stored -----------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """The places that are left."""
         return {"left": self.left, "phase": self.phase}
 
@@ -494,55 +496,55 @@ class ShuffledRun(Run):
         super().load(state)
         self.opened = state["opened"]
         self.inner.load(state["inner"])
-        self.maximum(self.cap)
+        self.set_cap(self.cap)
 
     # --- played -----------------------------------------------------------------------
 
     @property
-    def _idle(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether everybody is dealt and released whom the run within has placed, but
         for those of a round that the cap has cut.
         """
-        return not self._unfilled and not self.inner.due()
+        return not self._has_places and not self.inner.list_due()
 
     @property
-    def _unfilled(self) -> bool:
+    def _has_places(self) -> bool:
         """Whether places of the open round are left; asked at every event, and quicker
         than `any` of an array.
         """
         return bool(np.count_nonzero(self.left))
 
     @property
-    def closed(self) -> bool:
+    def needs_round(self) -> bool:
         """Whether the next round may be opened."""
-        return self._idle and not self.finished
+        return self._is_idle and not self.is_finished
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Stopped, at the cap with no release to come, or no round fits below it."""
-        return super().finished or (self._idle and self.inner.finished)
+        return super().is_finished or (self._is_idle and self.inner.is_finished)
 
-    def open(self) -> Opening:
+    def open_round(self) -> RoundOpening:
         """Every place up to the next release, or the cap."""
-        if not self.closed:
+        if not self.needs_round:
             raise DiscreetError("the last round has to be dealt and released before the next")
-        places = self.inner.take_all()
+        places = self.inner.assign_all()
         if len({place.arm for place in places}) < len(places):
             raise DiscreetError("an arm has places of two phases before the next release")
         for arm, phase, size in places:
             self.left[arm], self.phase[arm] = size, phase
         self.opened += 1
         odds = [[arm, int(self.left[arm])] for arm in np.flatnonzero(self.left).tolist()]
-        return Opening(self.opened, odds, int(self.left.sum()), self.middle)
+        return RoundOpening(self.opened, odds, int(self.left.sum()), self.middle_level)
 
-    def maximum(self, people: int) -> None:
+    def set_cap(self, people: int) -> None:
         """A lower cap leaves places to nobody, a higher one goes on with them. The run
         within never has one below what it has placed: that is still to be released.
         """
-        super().maximum(people)
-        self.inner.maximum(max(people, self.inner.samples))
+        super().set_cap(people)
+        self.inner.set_cap(max(people, self.inner.samples))
 
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """One of the places that are left."""
         left = self.left.tolist()
         if self.stopped or self.samples >= self.cap or not any(left):
@@ -552,24 +554,24 @@ class ShuffledRun(Run):
             return None
         self.left[arm] -= 1
         self.samples += 1
-        return Place(arm, int(self.phase[arm]), 1)
+        return ArmBatch(arm, int(self.phase[arm]), 1)
 
-    def fill(self, spread: Spread) -> None:
+    def assign_random(self, spread: DrawCounts) -> None:
         """All places of the round, as far as the cap allows: how many each arm gets is
         fixed, whatever the order.
         """
-        if self.closed:
-            self.open()
-        self.samples += self.to_deal()
+        if self.needs_round:
+            self.open_round()
+        self.samples += self.count_unassigned()
         self.left[:] = 0
 
-    def to_deal(self) -> int:
+    def count_unassigned(self) -> int:
         """The places of the round that nobody has yet, as far as the cap allows."""
         return 0 if self.stopped else max(min(int(self.left.sum()), self.cap - self.samples), 0)
 
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """What is due within, when everybody is dealt."""
-        return [] if self._unfilled else self.inner.due()
+        return [] if self._has_places else self.inner.list_due()
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Decided within."""
@@ -581,64 +583,64 @@ class ShuffledRun(Run):
 
     # --- as within --------------------------------------------------------------------
 
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """With the people who were dealt, not those who are to be."""
         return [
             ArmView(view.pulls - int(left), view.count, view.mean, view.interval)
-            for view, left in zip(self.inner.table(), self.left, strict=True)
+            for view, left in zip(self.inner.view_arms(), self.left, strict=True)
         ]
 
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """By what was released."""
-        return self.inner.would_stop(delta)
+        return self.inner.can_stop(delta)
 
-    def smallest_delta(self) -> float | None:
+    def find_smallest_delta(self) -> float | None:
         """By what was released."""
-        return self.inner.smallest_delta()
+        return self.inner.find_smallest_delta()
 
-    def leads(self) -> list[Lead]:
+    def list_leads(self) -> list[Lead]:
         """What was released in place of means."""
-        return self.inner.leads()
+        return self.inner.list_leads()
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """By what was released."""
-        return self.inner.evidence()
+        return self.inner.measure_evidence()
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """By what was released."""
-        return self.inner.pair(one, other, margins)
+        return self.inner.compare(one, other, margins)
 
-    def beliefs(self) -> list[Belief]:
+    def estimate_means(self) -> list[Belief]:
         """By what was released."""
-        return self.inner.beliefs()
+        return self.inner.estimate_means()
 
-    def totals(self, units: Sequence[int]) -> Totals:
+    def add_up(self, units: Sequence[int]) -> Totals:
         """What is summed of a batch."""
-        return self.inner.totals(units)
+        return self.inner.add_up(units)
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
         """What is released of the sums."""
         return self.inner.combine(totals)
 
-    def possible(self, total: Totals, count: int, grid: int) -> bool:
+    def is_possible(self, total: Totals, count: int, grid: int) -> bool:
         """Whether so many outcomes can have these sums."""
-        return self.inner.possible(total, count, grid)
+        return self.inner.is_possible(total, count, grid)
 
-    def due_grid(self, grid: int) -> int:
+    def scale_grid(self, grid: int) -> int:
         """The units of what is due."""
-        return self.inner.due_grid(grid)
+        return self.inner.scale_grid(grid)
 
     @property
-    def sums_only(self) -> bool:
+    def releases_only_sums(self) -> bool:
         """Whether nothing but sums is released."""
-        return self.inner.sums_only
+        return self.inner.releases_only_sums
 
     @property
-    def fine(self) -> bool:
+    def releases_closeness(self) -> bool:
         """Whether closeness is released beside."""
-        return self.inner.fine
+        return self.inner.releases_closeness
 
     @property
-    def middle(self) -> float | None:
+    def middle_level(self) -> float | None:
         """The middle level, if people send levels."""
-        return self.inner.middle
+        return self.inner.middle_level

@@ -10,15 +10,15 @@ import math
 from typing import NamedTuple
 
 from discreet._types import Flags, Floats, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.theory.divergences import numerator, transport_cost
 
-UNITS = 2**20
+UNITS_PER_SAMPLE = 2**20
 """Units that make one sample: no run that fits below a cap overflows 64 bits."""
 
 
-@leaf
-def tied_arms(best: int, tops: Floats) -> int:
+@jit
+def count_tied(best: int, tops: Floats) -> int:
     """How many other arms have the best arm's mean."""
     tied = 0
     for arm in range(tops.size):
@@ -27,7 +27,7 @@ def tied_arms(best: int, tops: Floats) -> int:
     return tied
 
 
-@leaf
+@jit
 def fill_allocation(best: int, tops: Floats, weights: Floats) -> None:
     """ω* of costs W = d/(1/n + 1/m) with the numerators `tops` against the best arm.
 
@@ -35,11 +35,11 @@ def fill_allocation(best: int, tops: Floats, weights: Floats) -> None:
     y/(d_a − y), and Σ x_a² = 1. Arms as good as the best one (d = 0) share what the
     limit of equal small gaps gives them, and leave nothing to the others.
     """
-    least, tied = math.inf, tied_arms(best, tops)
+    least, tied = math.inf, count_tied(best, tops)
     for arm in range(tops.size):
         if arm != best:
             least = min(least, tops[arm])
-    level = allocation_level(best, tops, least) if tied == 0 else 0.0
+    level = solve_allocation_level(best, tops, least) if tied == 0 else 0.0
     total = 1.0
     for arm in range(tops.size):
         if arm != best:
@@ -54,8 +54,8 @@ def fill_allocation(best: int, tops: Floats, weights: Floats) -> None:
         weights[arm] /= total
 
 
-@leaf
-def allocation_level(best: int, tops: Floats, least: float) -> float:
+@jit
+def solve_allocation_level(best: int, tops: Floats, least: float) -> float:
     """y / min d, from 0 to 1/2: where the length of the vector x is 1.
 
     The length is convex and grows with y, and is at least 1 at 1/2. From there Newton's
@@ -79,14 +79,14 @@ def allocation_level(best: int, tops: Floats, least: float) -> float:
     return level
 
 
-@leaf
-def floor_of(samples: int, arms: int) -> float:
+@jit
+def compute_floor(samples: int, arms: int) -> float:
     """ε_t = 1/(2 sqrt(K² + t)): the least share of every arm (their Section 3.1)."""
     return 0.5 / math.sqrt(1.0 * arms * arms + samples)
 
 
-@leaf
-def cut_for(floor: float, weights: Floats) -> float:
+@jit
+def find_cut(floor: float, weights: Floats) -> float:
     """What the projection takes off larger shares: Σ max{floor, ω_a − cut} = 1.
 
     max{floor, ω − cut} is a nearest allocation in the maximum norm whose shares are all
@@ -107,31 +107,34 @@ def cut_for(floor: float, weights: Floats) -> float:
     return cut
 
 
-@leaf
+@jit
 def owe(best: int, weights: Floats, samples: int, owed: Ints) -> None:
     """Add one sample's shares to what every arm is owed; the best arm takes what
     rounding leaves.
     """
     arms = weights.size
-    floor = floor_of(samples, arms)
-    cut = cut_for(floor, weights)
-    rest = UNITS
+    floor = compute_floor(samples, arms)
+    cut = find_cut(floor, weights)
+    rest = UNITS_PER_SAMPLE
     for arm in range(arms):
         if arm != best:
-            units = max(int(UNITS * max(floor, weights[arm] - cut) + 0.5), 1)
+            units = max(int(UNITS_PER_SAMPLE * max(floor, weights[arm] - cut) + 0.5), 1)
             owed[arm] += units
             rest -= units
     owed[best] += rest
 
 
-@leaf
-def most_owed(owed: Ints, pulls: Ints) -> int:
+@jit
+def find_most_owed(owed: Ints, pulls: Ints) -> int:
     """The arm furthest behind what it is owed, ties to the lowest index. (Everyone is
     owed the first sample, which counts on neither side.)
     """
     chosen = 0
     for arm in range(1, pulls.size):
-        if owed[arm] - UNITS * pulls[arm] > owed[chosen] - UNITS * pulls[chosen]:
+        if (
+            owed[arm] - UNITS_PER_SAMPLE * pulls[arm]
+            > owed[chosen] - UNITS_PER_SAMPLE * pulls[chosen]
+        ):
             chosen = arm
     return chosen
 
@@ -147,43 +150,43 @@ class Sides(NamedTuple):
     """The slope in y of kl(p, m)/kl(q, m)."""
 
 
-@leaf
-def excess(part: float) -> float:
+@jit
+def compute_excess(part: float) -> float:
     """u − log(1 + u), with full precision for a small u."""
     if abs(part) < 1e-3:
         return part * part * (0.5 - part * (1 / 3 - part * (0.25 - part * (0.2 - part / 6))))
     return part - math.log1p(part)
 
 
-@leaf
-def kl_from(mean: float, off: float) -> float:
+@jit
+def compute_kl_from(mean: float, off: float) -> float:
     """kl(mean, mean + off), with full relative precision for a small `off`; 0 log 0 =
     0.
     """
-    low = mean * excess(off / mean) if mean > 0.0 else off
-    high = (1.0 - mean) * excess(-off / (1.0 - mean)) if mean < 1.0 else -off
+    low = mean * compute_excess(off / mean) if mean > 0.0 else off
+    high = (1.0 - mean) * compute_excess(-off / (1.0 - mean)) if mean < 1.0 else -off
     return low + high
 
 
-@leaf
-def sides_at(best: float, other: float, share: float) -> Sides:
+@jit
+def compute_sides(best: float, other: float, share: float) -> Sides:
     """The pair with this share of the other arm."""
     gap, part = best - other, share / (1.0 + share)
     rest = 1.0 / (1.0 + share)
-    first, second = kl_from(best, -gap * part), kl_from(other, gap * rest)
+    first, second = compute_kl_from(best, -gap * part), compute_kl_from(other, gap * rest)
     middle = best - gap * part
     turn = gap * gap / (middle * (1.0 - middle)) * rest * rest
     return Sides(first, second, turn * (part * second + rest * first) / (second * second * second))
 
 
-@leaf
-def share_at(best: float, other: float, level: float, start: float) -> float:
+@jit
+def solve_share(best: float, other: float, level: float, start: float) -> float:
     """x with g(x) = level. As g is concave, Newton's steps stay below the root from the
     second one on.
     """
     share = start
     for _ in range(200):
-        sides = sides_at(best, other, share)
+        sides = compute_sides(best, other, share)
         step = (level - sides.best - share * sides.other) / sides.other
         share = max(share + step, 0.5 * share)
         if abs(step) <= 1e-13 * share:
@@ -191,7 +194,7 @@ def share_at(best: float, other: float, level: float, start: float) -> float:
     return share
 
 
-@leaf
+@jit
 def fill_kl_allocation(best: int, mean: Floats, weights: Floats) -> None:
     """ω* of T*_KL for these means, the best one larger than all others; `weights` holds
     the last one, or zeros.
@@ -202,18 +205,18 @@ def fill_kl_allocation(best: int, mean: Floats, weights: Floats) -> None:
             gap = mean[best] - mean[arm]
             known = weights[best] > 0.0 and weights[arm] > 0.0
             share = weights[arm] / weights[best] if known else 1.0
-            sides = sides_at(mean[best], mean[arm], share)
+            sides = compute_sides(mean[best], mean[arm], share)
             level = min(level, sides.best + share * sides.other)
             if mean[arm] > 0.0:
-                high = min(high, kl_from(mean[best], -gap))
+                high = min(high, compute_kl_from(mean[best], -gap))
             weights[arm] = share
     weights[best] = 1.0
     for _ in range(200):
         total, slope = 0.0, 0.0
         for arm in range(mean.size):
             if arm != best:
-                weights[arm] = share_at(mean[best], mean[arm], level, weights[arm])
-                sides = sides_at(mean[best], mean[arm], weights[arm])
+                weights[arm] = solve_share(mean[best], mean[arm], level, weights[arm])
+                sides = compute_sides(mean[best], mean[arm], weights[arm])
                 total += sides.best / sides.other
                 slope += sides.pull
         if total > 1.0:
@@ -246,28 +249,28 @@ SAMPLINGS = {
     "ts-tc": TS_TC,
     "track-and-stop": TRACK,
 }
-DUELS = ("top-two", "eb-tc", "eb-tci", "ts-tc")
+PAIR_RULES = ("top-two", "eb-tc", "eb-tci", "ts-tc")
 """Rules with a leader and a challenger."""
-STEPS = ("eb-tci", "track-and-stop")
+STEP_RULES = ("eb-tci", "track-and-stop")
 """Rules with which no run can leap from release to release."""
 NO_DRAWS = (
     "ts-tc is for strategies that learn from every sample: a leader drawn at a release would "
     "stay until the next one, and releases become ever rarer. Use eb-tci or track-and-stop"
 )
-WORD = 2**32 - 1
+MAX_WORD = 2**32 - 1
 """Numbers of `scramble` have 32 bits."""
-FILTER = 1.0 - 1e-14
-"""Safety factor of the division-free test in `challenger`: it only skips arms that
+CHALLENGER_FILTER = 1.0 - 1e-14
+"""Safety factor of the division-free test in `find_challenger`: it only skips arms that
 certainly lose.
 """
-LEAST_SHARE = 2.0**-10
-"""Leaps are for shares from this to 1 less this: `tracked` and `tracks_leader` are
+MIN_LEAP_SHARE = 2.0**-10
+"""Leaps are for shares from this to 1 less this: `count_tracked` and `is_leader_due` are
 proved to round alike only there.
 """
 
 
-@leaf
-def best_arm(mean: Floats, active: Flags) -> int:
+@jit
+def find_best_arm(mean: Floats, active: Flags) -> int:
     """Recommendation: the active arm with the largest released mean, ties to the lowest
     index.
     """
@@ -278,15 +281,15 @@ def best_arm(mean: Floats, active: Flags) -> int:
     return best
 
 
-@leaf
-def priority(inverse_pulls: float, inverse_leader: float, top: float) -> float:
+@jit
+def compute_priority(inverse_pulls: float, inverse_leader: float, top: float) -> float:
     """How urgently an arm wants to be challenger: 1 / W up to a constant; largest
     first.
     """
     return (inverse_pulls + inverse_leader) / top
 
 
-@leaf
+@jit
 def fill_numerators(
     leader: int, mean: Floats, cost: int, half_epsilon: float, tops: Floats
 ) -> None:
@@ -295,8 +298,8 @@ def fill_numerators(
         tops[arm] = numerator(cost, mean[leader] - mean[arm], half_epsilon)
 
 
-@leaf
-def ucb_leader(mean: Floats, bonus: Floats) -> int:
+@jit
+def find_ucb_leader(mean: Floats, bonus: Floats) -> int:
     """UCB leader: largest mean + bonus, ties to the lowest index."""
     leader = 0
     top = mean[0] + bonus[0]
@@ -308,7 +311,7 @@ def ucb_leader(mean: Floats, bonus: Floats) -> int:
     return leader
 
 
-@leaf
+@jit
 def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
     """b^G of every arm from the samples behind the means: sqrt(scale log(sum of counts)
     / count).
@@ -321,8 +324,8 @@ def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
         bonus[arm] = math.sqrt(scale * log_total / counts[arm])
 
 
-@leaf
-def challenger(leader: int, inverse: Floats, tops: Floats) -> int:
+@jit
+def find_challenger(leader: int, inverse: Floats, tops: Floats) -> int:
     """TC challenger: smallest W against the leader, that is the largest priority, ties
     to the lowest index.
 
@@ -339,16 +342,16 @@ def challenger(leader: int, inverse: Floats, tops: Floats) -> int:
             continue
         if top <= 0.0:
             return arm
-        value = priority(inverse[arm], inverse_leader, top)
+        value = compute_priority(inverse[arm], inverse_leader, top)
         if value > most:
             most = value
-            skip = value * FILTER
+            skip = value * CHALLENGER_FILTER
             chosen = arm
     return chosen
 
 
-@leaf
-def improved_cost(
+@jit
+def compute_improved_cost(
     top: float, inverse_leader: float, inverse_pulls: float, two_variance: float, pulls: int
 ) -> float:
     """W + log N of a TCI challenger (Jourdan et al. 2022): the smallest challenges, so
@@ -357,69 +360,71 @@ def improved_cost(
     return transport_cost(top, inverse_leader, inverse_pulls, two_variance) + math.log(pulls)
 
 
-@leaf
+@jit
 def scramble(word: int) -> int:
     """32 bits that look drawn at random, of 32 bits: every bit of one changes half of
     the other.
     """
     for _ in range(2):
-        word = (word ^ (word >> 16)) * 0x45D9F3B & WORD
+        word = (word ^ (word >> 16)) * 0x45D9F3B & MAX_WORD
     return word ^ (word >> 16)
 
 
-@leaf
-def public_word(pulls: Ints, sums: Floats) -> int:
+@jit
+def make_public_word(pulls: Ints, sums: Floats) -> int:
     """32 bits of how often every arm was pulled, and of the released sums: whoever has
     the record can compute them.
     """
     word = 1
     for arm in range(pulls.size):
-        word = scramble(word ^ (pulls[arm] & WORD))
-        word = scramble(word ^ (int(65536.0 * sums[arm]) & WORD))
+        word = scramble(word ^ (pulls[arm] & MAX_WORD))
+        word = scramble(word ^ (int(65536.0 * sums[arm]) & MAX_WORD))
     return word
 
 
-@leaf
-def ts_leader(mean: Floats, counts: Ints, pulls: Ints, sums: Floats, two_variance: float) -> int:
+@jit
+def draw_ts_leader(
+    mean: Floats, counts: Ints, pulls: Ints, sums: Floats, two_variance: float
+) -> int:
     """TS leader: the best arm in a draw from the posterior N(mean, σ²/count) of every
     arm, ties to the lowest index.
 
-    Nothing is drawn here: normal variables are made of `public_word`, so that decisions
+    Nothing is drawn here: normal variables are made of `make_public_word`, so that decisions
     can be replayed.
     """
-    word = public_word(pulls, sums)
+    word = make_public_word(pulls, sums)
     leader, most = -1, 0.0
     for arm in range(mean.size):
-        radius = math.sqrt(-2.0 * math.log((scramble(word ^ (2 * arm + 1)) + 0.5) / (WORD + 1)))
-        angle = 2.0 * math.pi * scramble(word ^ (2 * arm + 2)) / (WORD + 1)
+        radius = math.sqrt(-2.0 * math.log((scramble(word ^ (2 * arm + 1)) + 0.5) / (MAX_WORD + 1)))
+        angle = 2.0 * math.pi * scramble(word ^ (2 * arm + 2)) / (MAX_WORD + 1)
         drawn = mean[arm] + math.sqrt(0.5 * two_variance / counts[arm]) * radius * math.cos(angle)
         if leader < 0 or drawn > most:
             leader, most = arm, drawn
     return leader
 
 
-@leaf
-def tracks_leader(led: int, led_pulls: int, beta: float) -> bool:
+@jit
+def is_leader_due(led: int, led_pulls: int, beta: float) -> bool:
     """beta-tracking: the leader is pulled iff N^B_B <= beta (L_B + 1)."""
     return led_pulls <= beta * (led + 1)
 
 
-@leaf
-def tracked(beta: float, rounds: int) -> int:
-    """N^B_B after so many rounds led by B, with the rounding of `tracks_leader`."""
+@jit
+def count_tracked(beta: float, rounds: int) -> int:
+    """N^B_B after so many rounds led by B, with the rounding of `is_leader_due`."""
     if rounds == 0:
         return 0
     return math.floor(beta * rounds) + 1
 
 
-@leaf
-def ids_share(pulls_challenger: int, pulls_leader: int) -> float:
+@jit
+def compute_ids_share(pulls_challenger: int, pulls_leader: int) -> float:
     """IDS for Gaussian costs (right for W^{G,eps} too): beta_n = N_C / (N_C + N_B)."""
     return pulls_challenger / (pulls_challenger + pulls_leader)
 
 
-@leaf
-def least_pulled(members: Flags, pulls: Ints) -> int:
+@jit
+def find_least_pulled(members: Flags, pulls: Ints) -> int:
     """The member with the fewest pulls, ties to the lowest index: round robin that
     needs no memory.
     """
@@ -430,8 +435,8 @@ def least_pulled(members: Flags, pulls: Ints) -> int:
     return chosen
 
 
-@leaf
-def lucb_pair(best: int, mean: Floats, bonus: Floats, members: Flags) -> None:
+@jit
+def mark_lucb_pair(best: int, mean: Floats, bonus: Floats, members: Flags) -> None:
     """LUCB: the recommended arm and the other arm with the largest upper bound, as
     `members` to be levelled.
     """

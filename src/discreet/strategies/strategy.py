@@ -14,7 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.scale import YES_NO
 from discreet.strategies import estimators
 from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
-from discreet.strategies.sampling import STEPS
+from discreet.strategies.sampling import STEP_RULES
 from discreet.trust import TRUSTS, Trust
 from discreet.validation import check_delta, real
 from discreet.wording import NO_GUARANTEE
@@ -116,9 +116,9 @@ class Strategy:
     def _check_parts(self) -> None:
         estimators.check_words(self)
         object.__setattr__(
-            self, "trust", estimators.usual_trust(self.estimator, self.name, self.trust)
+            self, "trust", estimators.find_trust(self.estimator, self.name, self.trust)
         )
-        estimators.check(self)
+        estimators.check_parts(self)
 
     def with_(self, **changes: Any) -> "Strategy":
         """The same strategy with other levels or options; the parts that define it
@@ -126,7 +126,7 @@ class Strategy:
         """
         from discreet.strategies.presets import PARTS
 
-        own = set(PARTS.get(self.name, {})) - set(self.part.refusals)
+        own = set(PARTS.get(self.name, {})) - set(self.spec.refusals)
         fixed = set(changes) - (OPTIONS - own) - LEVELS
         if fixed:
             raise InvalidInputError(
@@ -139,10 +139,10 @@ class Strategy:
         None.
         """
         bare = {"trust": "none", "epsilon": None, "gamma": None, "rho": None}
-        return self.with_(**bare) if "none" in self.part.trusts else None
+        return self.with_(**bare) if "none" in self.spec.trusts else None
 
     @property
-    def part(self) -> estimators.Estimator:
+    def spec(self) -> estimators.Estimator:
         """What the estimator is: its family, what it takes, what it releases."""
         return estimators.ESTIMATORS[self.estimator]
 
@@ -152,7 +152,7 @@ class Strategy:
         return TRUSTS[self.trust]
 
     @property
-    def pure(self) -> bool:
+    def is_pure(self) -> bool:
         """Whether its privacy, if any, is stated by ε alone."""
         return self.gamma is None and self.rho is None
 
@@ -164,23 +164,23 @@ class Strategy:
         return ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
 
     @property
-    def phased(self) -> bool:
+    def is_phased(self) -> bool:
         """Whether means are renewed at the ends of phases, between which nothing new is
         learned.
         """
-        return self.part.family == "phased"
+        return self.spec.family == "phased"
 
     @property
-    def together(self) -> bool:
+    def has_global_episode(self) -> bool:
         """Whether all arms renew their means at once: one global episode."""
         return self.episodes != "arm"
 
     @property
-    def by_person(self) -> bool:
+    def needs_each_sample(self) -> bool:
         """Whether a run must be followed person by person, and cannot leap from release
         to release.
         """
-        return self.part.each_answer or self.beta == "ids" or self.sampling in STEPS
+        return self.spec.each_answer or self.beta == "ids" or self.sampling in STEP_RULES
 
     @property
     def reference(self) -> str:
@@ -188,7 +188,7 @@ class Strategy:
         from discreet.strategies.presets import REFERENCES, RULES
 
         source = REFERENCES.get(self.name, "composed from the parts of the paper's strategies")
-        if self.sampling == self.part.samplings[0]:
+        if self.sampling == self.spec.samplings[0]:
             return source
         rule = f" ({RULES[self.sampling]})" if self.sampling in RULES else ""
         return f"{source}; with {self.sampling} sampling{rule}"
@@ -231,14 +231,14 @@ class Strategy:
         return f"wrong with probability at most {self.delta:g}, for {rewards} and a unique best arm"
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether the error rate is guaranteed."""
         return self.threshold in ("printed", "proved") and isinstance(self.grid, str)
 
     @property
     def shown_outcomes(self) -> str | None:
         """What it expects outcomes to be; None where there is no such choice."""
-        return self.outcomes if "outcomes" in self.part.options else None
+        return self.outcomes if "outcomes" in self.spec.options else None
 
     @property
     def shown(self) -> str:

@@ -14,48 +14,57 @@ import numpy as np
 
 from discreet._types import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies import units
-from discreet.strategies.estimators import CustomBonus, CustomThreshold, checked_table
-from discreet.strategies.run import ArmView, Deal, Margin, Pair, Place, Radii, Run, in_order
+from discreet.strategies.estimators import CustomBonus, CustomThreshold, check_table
+from discreet.strategies.run import (
+    ArmBatch,
+    ArmView,
+    DrawArm,
+    Margin,
+    Pair,
+    Radii,
+    Run,
+    choose_first,
+)
 from discreet.strategies.sampling import (
+    CHALLENGER_FILTER,
     EB_TC,
     EB_TCI,
     ELIMINATION,
-    FILTER,
     LUCB,
     SAMPLINGS,
     TOP_TWO,
     TRACK,
     TS_TC,
-    UNITS,
-    best_arm,
+    UNITS_PER_SAMPLE,
+    compute_ids_share,
+    compute_priority,
+    count_tied,
+    draw_ts_leader,
     fill_allocation,
     fill_kl_allocation,
     fill_numerators,
-    ids_share,
-    least_pulled,
-    lucb_pair,
-    most_owed,
+    find_best_arm,
+    find_least_pulled,
+    find_most_owed,
+    find_ucb_leader,
+    is_leader_due,
+    mark_lucb_pair,
     owe,
-    priority,
-    tied_arms,
-    tracks_leader,
-    ts_leader,
-    ucb_leader,
 )
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import noise_scale, plain
+from discreet.strategies.units import compute_noise_scale, replace_nan
 from discreet.theory import thresholds
 from discreet.theory.divergences import GAUSSIAN, KL, kl_cost, kl_part, numerator, transport_cost
 from discreet.theory.thresholds import c_gaussian, noisy_sigma
 
 ITERATED, CLOCK, TABLE, MIXTURE = 0, 1, 2, 3
-"""Codes of the thresholds, see `decide.stream_threshold`."""
+"""Codes of the thresholds, see `decide.compute_stream_threshold`."""
 UCB, BONUS_TABLE = 0, 1
-"""Codes of the bonuses, see `decide.stream_bonus`."""
+"""Codes of the bonuses, see `decide.compute_stream_bonus`."""
 CELLS = 64
-"""Cells per octave of a table over counts, see `count_cell`."""
+"""Cells per octave of a table over counts, see `find_cell`."""
 COSTS = {"gaussian": GAUSSIAN, "kl": KL}
 OCTAVES = 48
 """Tables over counts reach 64 * 2**48 samples, far beyond any cap."""
@@ -74,26 +83,26 @@ class StreamRules(NamedTuple):
     bonus_scale: float
     """2 sigma^2 alpha (1 + s) of b^G."""
     bonus_table: Floats
-    """Over `count_cell` of the arm's count, for BONUS_TABLE."""
+    """Over `find_cell` of the arm's count, for BONUS_TABLE."""
     threshold: int
     """ITERATED, CLOCK, TABLE or MIXTURE."""
     constant: float
     """The part of the threshold that does not depend on counts."""
     threshold_table: Floats
-    """Over `count_cell`, nondecreasing, for TABLE; the threshold adds the entries of
+    """Over `find_cell`, nondecreasing, for TABLE; the threshold adds the entries of
     both arms.
     """
     cost: int = GAUSSIAN
     """GAUSSIAN or KL: the transportation cost of challenger and stopping rule."""
 
 
-def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> StreamRules:
+def make_stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> StreamRules:
     """The rules of a strategy that releases every sample; `noise` is the Gaussian noise
     if not as in simulations.
     """
     kind, constant, table = ITERATED, 0.0, np.zeros(1)
     if isinstance(strategy.threshold, CustomThreshold):
-        kind, table = TABLE, _count_table("threshold", strategy.threshold.function)
+        kind, table = TABLE, _make_count_table("threshold", strategy.threshold.function)
         if (np.diff(table[1:]) < 0).any():
             raise InvalidInputError(
                 f"the threshold {strategy.threshold.name!r} must not fall as the count grows"
@@ -106,14 +115,14 @@ def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> S
         constant = 2 * float(thresholds.c_g(math.log((arms - 1) / strategy.delta) / 2))
     bonus, bonus_table = UCB, np.zeros(1)
     if isinstance(strategy.bonus, CustomBonus):
-        bonus, bonus_table = BONUS_TABLE, _count_table("bonus", strategy.bonus.function)
+        bonus, bonus_table = BONUS_TABLE, _make_count_table("bonus", strategy.bonus.function)
     return StreamRules(
         sampling=SAMPLINGS[strategy.sampling],
-        two_variance=units.two_variance(strategy, noise),
+        two_variance=units.compute_two_variance(strategy, noise),
         beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
         ids=strategy.beta == "ids",
         bonus=bonus,
-        bonus_scale=units.bonus_scale(strategy, noise),
+        bonus_scale=units.compute_bonus_scale(strategy, noise),
         bonus_table=bonus_table,
         threshold=kind,
         constant=constant,
@@ -122,8 +131,8 @@ def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> S
     )
 
 
-@leaf
-def count_cell(count: int) -> int:
+@jit
+def find_cell(count: int) -> int:
     """Index of a count in a table: exact up to 127, then 64 cells per octave."""
     shift = 0
     rest = count
@@ -133,8 +142,8 @@ def count_cell(count: int) -> int:
     return CELLS * shift + rest
 
 
-def count_table(function: Callable[[float], float]) -> Floats:
-    """A function of a count as a table over `count_cell`, for TABLE and BONUS_TABLE.
+def make_count_table(function: Callable[[float], float]) -> Floats:
+    """A function of a count as a table over `find_cell`, for TABLE and BONUS_TABLE.
 
     Exact up to 127 samples; beyond, a cell takes the largest value at its two ends, so
     that a monotone function is never understated, and by less than its change over 1/64
@@ -148,12 +157,12 @@ def count_table(function: Callable[[float], float]) -> Floats:
     return table
 
 
-def _count_table(what: str, function: Callable[..., Any]) -> Floats:
+def _make_count_table(what: str, function: Callable[..., Any]) -> Floats:
     try:
-        table = count_table(lambda count: float(function(count)))
+        table = make_count_table(lambda count: float(function(count)))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"your {what} must give a number for each count: {error}") from None
-    return checked_table(what, table, table.shape)
+    return check_table(what, table, table.shape)
 
 
 class Stream(NamedTuple):
@@ -175,8 +184,8 @@ class Stream(NamedTuple):
     weights: Floats
 
 
-@leaf(allocates=True)
-def new_stream(arms: int) -> Stream:
+@jit(allocates=True)
+def make_stream(arms: int) -> Stream:
     """Nothing pulled yet."""
     return Stream(
         np.zeros(arms),
@@ -189,14 +198,14 @@ def new_stream(arms: int) -> Stream:
         np.ones(arms, np.bool_),
         np.zeros(arms),
         np.zeros(arms),
-        np.full(arms, UNITS, np.int64),
+        np.full(arms, UNITS_PER_SAMPLE, np.int64),
         np.zeros(arms),
         np.zeros(arms),
     )
 
 
-@leaf
-def stream_threshold(
+@jit
+def compute_stream_threshold(
     kind: int, constant: float, table: Floats, best: int, other: int, samples: int
 ) -> float:
     """Threshold from the two arms' counts and all samples; nondecreasing in each, which
@@ -215,21 +224,23 @@ def stream_threshold(
         return constant + math.log(1.0 + math.log(samples))
     if kind == MIXTURE:
         return constant + 0.5 * math.log(best) + 0.5 * math.log(other)
-    return float(constant + table[count_cell(best)] + table[count_cell(other)])
+    return float(constant + table[find_cell(best)] + table[find_cell(other)])
 
 
-@leaf
-def stream_bonus(kind: int, scale: float, table: Floats, log_samples: float, count: int) -> float:
+@jit
+def compute_stream_bonus(
+    kind: int, scale: float, table: Floats, log_samples: float, count: int
+) -> float:
     """Bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a table over
     the arm's count.
     """
     if kind == UCB:
         return math.sqrt(scale * log_samples / count)
-    return float(table[count_cell(count)])
+    return float(table[find_cell(count)])
 
 
-@leaf
-def stream_cost(
+@jit
+def compute_stream_cost(
     cost: int, best: int, arm: int, mean: Floats, pulls: Ints, two_variance: float
 ) -> float:
     """W of the pair, all samples behind every mean."""
@@ -239,30 +250,30 @@ def stream_cost(
     return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], two_variance)
 
 
-@leaf
-def stream_passes(
+@jit
+def is_beaten(
     best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules
 ) -> bool:
     """Whether the recommended arm beats the other one, all samples behind every
     mean.
     """
-    bar = stream_threshold(
+    bar = compute_stream_threshold(
         rules.threshold, rules.constant, rules.threshold_table, pulls[best], pulls[arm], samples
     )
-    return stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) >= bar
+    return compute_stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) >= bar
 
 
-@leaf
+@jit
 def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
     """Every arm's bonus after so many samples."""
     log_samples, bonus, pulls = math.log(samples), stream.bonus, stream.pulls
     kind, scale, table = rules.bonus, rules.bonus_scale, rules.bonus_table
     for arm in range(stream.mean.size):
-        bonus[arm] = stream_bonus(kind, scale, table, log_samples, pulls[arm])
+        bonus[arm] = compute_stream_bonus(kind, scale, table, log_samples, pulls[arm])
 
 
-@leaf
-def failing_arm(
+@jit
+def find_failing_arm(
     best: int, witness: int, stream: Stream, rules: StreamRules, samples: int
 ) -> tuple[int, float]:
     """An arm the recommended one does not beat, `witness` asked first, and the
@@ -273,7 +284,7 @@ def failing_arm(
     for turn in range(mean.size + 1):
         arm = turn - 1 if turn > 0 else witness
         if arm != best:
-            bar = stream_threshold(
+            bar = compute_stream_threshold(
                 rules.threshold,
                 rules.constant,
                 rules.threshold_table,
@@ -281,12 +292,12 @@ def failing_arm(
                 pulls[arm],
                 samples,
             )
-            if stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) < bar:
+            if compute_stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) < bar:
                 return arm, bar
     return -1, bar
 
 
-@leaf
+@jit
 def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> bool:
     """Successive elimination, every sample released: true when the best active arm
     stands alone.
@@ -294,14 +305,14 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
     alone = True
     for arm in range(stream.mean.size):
         if arm != best and stream.active[arm]:
-            if stream_passes(best, arm, stream.mean, stream.pulls, samples, rules):
+            if is_beaten(best, arm, stream.mean, stream.pulls, samples, rules):
                 stream.active[arm] = False
             else:
                 alone = False
     return alone
 
 
-@leaf
+@jit
 def renew_leader(
     stream: Stream, rules: StreamRules, samples: int
 ) -> tuple[int, float, float, float, int]:
@@ -318,7 +329,7 @@ def renew_leader(
     horizon = samples + samples // 128 + 8
     fill_bonus(stream, rules, samples)
     mean, bonus = stream.mean, stream.bonus
-    leader, slope = ucb_leader(mean, bonus), 0.0
+    leader, slope = find_ucb_leader(mean, bonus), 0.0
     if rules.bonus == UCB:
         growth = math.sqrt(math.log(horizon) / math.log(samples)) * (1.0 + 1e-12)
         slope = bonus[leader] * (0.5 / stream.pulls[leader] + 2.0**-52)
@@ -332,8 +343,8 @@ def renew_leader(
     return leader, mean[leader] + bonus[leader], rival, slope, horizon
 
 
-@leaf
-def second_mean(best: int, mean: Floats, active: Flags) -> float:
+@jit
+def find_second_mean(best: int, mean: Floats, active: Flags) -> float:
     """The largest mean of the other active arms."""
     second = -np.inf
     for arm in range(mean.size):
@@ -342,9 +353,9 @@ def second_mean(best: int, mean: Floats, active: Flags) -> float:
     return second
 
 
-@leaf
-def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
-    """`challenger` with the numerators computed on the way."""
+@jit
+def find_stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
+    """`find_challenger` with the numerators computed on the way."""
     chosen, most, skip = -1, -1.0, -1.0
     mean_leader, inverse_leader = mean[leader], inverse[leader]
     for arm in range(mean.size):
@@ -354,16 +365,16 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
                 continue
             if top <= 0.0:
                 return arm
-            value = priority(inverse[arm], inverse_leader, top)
+            value = compute_priority(inverse[arm], inverse_leader, top)
             if value > most:
                 most = value
-                skip = value * FILTER
+                skip = value * CHALLENGER_FILTER
                 chosen = arm
     return chosen
 
 
-@leaf
-def kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share: Floats) -> int:
+@jit
+def find_kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share: Floats) -> int:
     """TC challenger with W^KL: the smallest cost against the leader, ties to the lowest
     index.
 
@@ -380,7 +391,9 @@ def kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share: Floa
             if cost < least:
                 chosen, least, own = arm, cost, part
     if ids:
-        share[leader] += own / least if least > 0.0 else ids_share(pulls[chosen], pulls[leader])
+        share[leader] += (
+            own / least if least > 0.0 else compute_ids_share(pulls[chosen], pulls[leader])
+        )
     return chosen
 
 
@@ -390,11 +403,11 @@ def decide(answered: Stream, rules: StreamRules, witness: int) -> tuple[int, int
     """
     mean, counts = answered.mean, answered.pulls
     samples = sum(counts)
-    best = int(best_arm(mean, answered.active))
+    best = int(find_best_arm(mean, answered.active))
     if rules.sampling == ELIMINATION:
         return best, -1 if drop_beaten(best, answered, rules, samples) else 0
     for arm in (witness, *range(len(counts))):
-        if arm != best and not stream_passes(best, arm, mean, counts, samples, rules):
+        if arm != best and not is_beaten(best, arm, mean, counts, samples, rules):
             return best, arm
     return best, -1
 
@@ -405,53 +418,59 @@ compiled. To make an array of it takes longer than what is computed from it.
 """
 
 
-@leaf
-def named_arm(best: int, stream: Stream, counts: Ints, rules: StreamRules, samples: int) -> int:
+@jit
+def choose_arm_by_rule(
+    best: int, stream: Stream, counts: Ints, rules: StreamRules, samples: int
+) -> int:
     """The arm that any rule but Top Two with the UCB leader pulls; `counts` are the
     answers behind the means.
     """
     if rules.sampling == TRACK:
-        return owed_arm(best, stream, rules.cost, samples)
+        return choose_owed_arm(best, stream, rules.cost, samples)
     if rules.sampling >= EB_TC:
         leader = best
         if rules.sampling == TS_TC:
-            leader = ts_leader(stream.mean, counts, stream.pulls, stream.sums, rules.two_variance)
-        return duel(leader, stream, rules)
+            leader = draw_ts_leader(
+                stream.mean, counts, stream.pulls, stream.sums, rules.two_variance
+            )
+        return choose_from_pair(leader, stream, rules)
     if rules.sampling == LUCB:
         fill_bonus(stream, rules, samples)
-        lucb_pair(best, stream.mean, stream.bonus, stream.members)
-        return least_pulled(stream.members, stream.pulls)
-    return least_pulled(stream.active, stream.pulls)
+        mark_lucb_pair(best, stream.mean, stream.bonus, stream.members)
+        return find_least_pulled(stream.members, stream.pulls)
+    return find_least_pulled(stream.active, stream.pulls)
 
 
-@leaf
-def owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
+@jit
+def choose_owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
     """C-tracking: solve for the present means, owe everyone a share of this sample, and
     pull who is furthest behind.
     """
     fill_numerators(best, stream.mean, GAUSSIAN, math.inf, stream.tops)
-    if cost == KL and tied_arms(best, stream.tops) == 0:
+    if cost == KL and count_tied(best, stream.tops) == 0:
         fill_kl_allocation(best, stream.mean, stream.weights)
     else:
         fill_allocation(best, stream.tops, stream.weights)
     owe(best, stream.weights, samples, stream.owed)
-    return most_owed(stream.owed, stream.pulls)
+    return find_most_owed(stream.owed, stream.pulls)
 
 
-@leaf
-def duel(leader: int, stream: Stream, rules: StreamRules) -> int:
+@jit
+def choose_from_pair(leader: int, stream: Stream, rules: StreamRules) -> int:
     """The leader or its challenger, by tracking; notes who led."""
     arm = leader
-    if rules.ids or not tracks_leader(stream.led[leader], stream.led_pulls[leader], rules.beta):
+    if rules.ids or not is_leader_due(stream.led[leader], stream.led_pulls[leader], rules.beta):
         if rules.sampling == EB_TCI:
-            arm = improved_challenger(leader, stream, rules)
+            arm = find_improved_challenger(leader, stream, rules)
         elif rules.cost == KL:
-            arm = kl_challenger(leader, stream.mean, stream.pulls, rules.ids, stream.share)
+            arm = find_kl_challenger(leader, stream.mean, stream.pulls, rules.ids, stream.share)
         else:
-            arm = stream_challenger(leader, stream.mean, stream.inverse)
+            arm = find_stream_challenger(leader, stream.mean, stream.inverse)
     if rules.ids:
         if rules.sampling == EB_TCI or rules.cost != KL:
-            stream.share[leader] += share_of(rules.cost, leader, arm, stream.mean, stream.pulls)
+            stream.share[leader] += compute_leader_share(
+                rules.cost, leader, arm, stream.mean, stream.pulls
+            )
         if stream.led_pulls[leader] <= stream.share[leader]:
             arm = leader
     stream.led[leader] += 1
@@ -460,25 +479,25 @@ def duel(leader: int, stream: Stream, rules: StreamRules) -> int:
     return arm
 
 
-@leaf
-def share_of(cost: int, leader: int, arm: int, mean: Floats, pulls: Ints) -> float:
+@jit
+def compute_leader_share(cost: int, leader: int, arm: int, mean: Floats, pulls: Ints) -> float:
     """IDS (You et al. 2023): the leader's part of the cost against its challenger; for
     W^G, and where W^KL is 0, N_C / (N_C + N_B).
     """
     if cost == KL and mean[leader] > mean[arm]:
         own = kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
         return own / (own + kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader]))
-    return ids_share(pulls[arm], pulls[leader])
+    return compute_ids_share(pulls[arm], pulls[leader])
 
 
-@leaf
-def improved_challenger(leader: int, stream: Stream, rules: StreamRules) -> int:
+@jit
+def find_improved_challenger(leader: int, stream: Stream, rules: StreamRules) -> int:
     """TCI challenger: smallest W + log N, ties to the lowest index."""
     mean, pulls = stream.mean, stream.pulls
     chosen, least = -1, 0.0
     for arm in range(mean.size):
         if arm != leader:
-            value = stream_cost(rules.cost, leader, arm, mean, pulls, rules.two_variance)
+            value = compute_stream_cost(rules.cost, leader, arm, mean, pulls, rules.two_variance)
             value += math.log(pulls[arm])
             if chosen < 0 or value < least:
                 chosen, least = arm, value
@@ -493,28 +512,30 @@ def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
     """
     counts: Counts = answered.pulls
     if not all(counts):
-        return int(least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
+        return int(find_least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
     samples = sum(counts)
     if rules.sampling >= EB_TC:
-        best, assigned = best_arm(stream.mean, stream.active), sum(stream.pulls)
-        return int(named_arm(best, stream, counts, rules, assigned))
+        best, assigned = find_best_arm(stream.mean, stream.active), sum(stream.pulls)
+        return int(choose_arm_by_rule(best, stream, counts, rules, assigned))
     if rules.sampling != TOP_TWO:
         if rules.sampling != LUCB:
-            return int(least_pulled(stream.active, stream.pulls))
+            return int(find_least_pulled(stream.active, stream.pulls))
         fill_bonus(answered, rules, samples)
-        lucb_pair(best_arm(stream.mean, stream.active), stream.mean, stream.bonus, stream.members)
-        return int(least_pulled(stream.members, stream.pulls))
+        mark_lucb_pair(
+            find_best_arm(stream.mean, stream.active), stream.mean, stream.bonus, stream.members
+        )
+        return int(find_least_pulled(stream.members, stream.pulls))
     fill_bonus(answered, rules, samples)
-    return int(duel(int(ucb_leader(stream.mean, stream.bonus)), stream, rules))
+    return int(choose_from_pair(int(find_ucb_leader(stream.mean, stream.bonus)), stream, rules))
 
 
-def stream_evidence(rules: StreamRules, mean: Floats, count: Floats, time: int) -> Floats:
+def measure_stream_evidence(rules: StreamRules, mean: Floats, count: Floats, time: int) -> Floats:
     """The same where every answer counts, after so many of them."""
     best, found = int(np.argmax(mean)), np.full(mean.size, math.nan)
     whole = count.astype(np.int64)
     for arm in range(mean.size):
         if arm != best:
-            level = stream_threshold(
+            level = compute_stream_threshold(
                 rules.threshold,
                 rules.constant,
                 rules.threshold_table,
@@ -522,7 +543,7 @@ def stream_evidence(rules: StreamRules, mean: Floats, count: Floats, time: int) 
                 int(whole[arm]),
                 time,
             )
-            cost = stream_cost(rules.cost, best, arm, mean, whole, rules.two_variance)
+            cost = compute_stream_cost(rules.cost, best, arm, mean, whole, rules.two_variance)
             found[arm] = cost / level
     return found
 
@@ -537,7 +558,7 @@ class Column(list[Any]):
         self.size = len(self)
 
 
-def in_lists(state: Stream) -> Any:
+def convert_to_lists(state: Stream) -> Any:
     """A run's state, to be followed a person at a time."""
     return Stream(*(Column(array.tolist()) for array in state))  # type: ignore[arg-type]
 
@@ -555,19 +576,19 @@ class StreamRun(Run):
     def __init__(self, strategy: Strategy, arms: int, cap: int, noise: float | None) -> None:
         super().__init__(strategy, arms, cap)
         self.noise = noise
-        self.rules = stream_rules(strategy, arms, noise)
+        self.rules = make_stream_rules(strategy, arms, noise)
         self.count = [0] * arms
-        self._begin(new_stream(arms))
+        self._begin(make_stream(arms))
 
     def _begin(self, state: Stream) -> None:
         """From this state on; what is decided from answers sees `count` in place of who
         was assigned.
         """
-        self.state = in_lists(state)
+        self.state = convert_to_lists(state)
         self._answered = self.state._replace(pulls=self.count)
         self._witness = 0
 
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """The public counts, and the answers so far."""
         state = self.state
         tracked = {"owed": state.owed, "weights": state.weights}
@@ -585,11 +606,11 @@ class StreamRun(Run):
 
     def load(self, state: dict[str, Any]) -> None:
         """What was stored has the shape and the types of arrays."""
-        self.state = new_stream(self.arms)
+        self.state = make_stream(self.arms)
         super().load(state)
         self._begin(self.state)
 
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """The arm that the simulated loop would pull."""
         if self.stopped or self.samples >= self.cap:
             return None
@@ -597,13 +618,13 @@ class StreamRun(Run):
         pulls = self.state.pulls[arm] + 1
         self.state.pulls[arm], self.state.inverse[arm] = pulls, 1.0 / pulls
         self.samples += 1
-        return Place(arm, pulls, 1)
+        return ArmBatch(arm, pulls, 1)
 
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """Nothing is ever waited for."""
         return []
 
-    def answer(self, arm: int, value: float) -> None:
+    def record_answer(self, arm: int, value: float) -> None:
         """Take in one answer of an arm, in the order in which its people were assigned;
         then decide.
         """
@@ -619,7 +640,7 @@ class StreamRun(Run):
         self._witness = max(witness, 0)
         return best, witness < 0
 
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """The stopping rule at another δ on this state."""
         if self.recommendation is None:
             return False
@@ -627,26 +648,26 @@ class StreamRun(Run):
         other.load(self.dump())
         return other._decide()[1]
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """By the answers so far."""
         if not all(self.count):
-            return super().evidence()
+            return super().measure_evidence()
         mean, count = np.array(self.state.mean), np.array(self.count, float)
-        return plain(stream_evidence(self.rules, mean, count, sum(self.count)))
+        return replace_nan(measure_stream_evidence(self.rules, mean, count, sum(self.count)))
 
     @property
     def _shrink(self) -> float:
         """What randomised response leaves of a difference."""
-        trust, bits = self.strategy.trust_model, self.strategy.part.bits
+        trust, bits = self.strategy.trust_model, self.strategy.spec.bits
         return trust.shrink(self.strategy.epsilon) if bits else 1.0
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """By c^G, which holds for all counts of one path at once."""
         counts = self.count[one], self.count[other]
         if not all(counts):
             return None
         scale, shrink = (
-            noise_scale(self.strategy) if self.noise is None else self.noise,
+            compute_noise_scale(self.strategy) if self.noise is None else self.noise,
             self._shrink,
         )
         spread = 2 * noisy_sigma(scale) ** 2 * (1 / counts[0] + 1 / counts[1])
@@ -656,7 +677,7 @@ class StreamRun(Run):
 
         return Radii((self.state.mean[one] - self.state.mean[other]) / shrink, radius)
 
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """Means of the answers so far, with the bias of randomised response taken
         out.
         """
@@ -669,6 +690,6 @@ class StreamRun(Run):
         ]
 
 
-def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
     """A run that has not begun."""
     return StreamRun(strategy, arms, cap, noise)

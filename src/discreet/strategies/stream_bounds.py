@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._types import Floats, Ints
-from discreet.jit import leaf
-from discreet.strategies.sampling import LEAST_SHARE, TOP_TWO
-from discreet.strategies.stream import UCB, Stream, StreamRules, stream_threshold
+from discreet.jit import jit
+from discreet.strategies.sampling import MIN_LEAP_SHARE, TOP_TWO
+from discreet.strategies.stream import UCB, Stream, StreamRules, compute_stream_threshold
 from discreet.theory.divergences import GAUSSIAN
 
 SLACK = 1e-11
 
 
-class Bounds(NamedTuple):
+class MeanBounds(NamedTuple):
     """Between which values each arm's mean stays for the samples to come, and the arm's
     pulls after them.
     """
@@ -28,30 +28,30 @@ class Bounds(NamedTuple):
     pulls: Ints
 
 
-@leaf(allocates=True)
-def new_bounds(arms: int) -> Bounds:
+@jit(allocates=True)
+def make_bounds(arms: int) -> MeanBounds:
     """Room for the bounds of every arm."""
-    return Bounds(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.int64))
+    return MeanBounds(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.int64))
 
 
 def can_be_certain(rules: StreamRules) -> bool:
     """Whether the certificate is about these rules: Top Two with a fixed share, W^G and
     b^G.
     """
-    fixed = not rules.ids and LEAST_SHARE <= rules.beta <= 1.0 - LEAST_SHARE
+    fixed = not rules.ids and MIN_LEAP_SHARE <= rules.beta <= 1.0 - MIN_LEAP_SHARE
     gaussian = rules.cost == GAUSSIAN and rules.bonus == UCB
     return rules.sampling == TOP_TWO and fixed and gaussian
 
 
-@leaf
-def nothing_changes(
+@jit
+def is_unchanged(
     leader: int,
     rival: int,
     samples: int,
     rounds: int,
     stream: Stream,
     rules: StreamRules,
-    bounds: Bounds,
+    bounds: MeanBounds,
 ) -> bool:
     """Whether for so many rounds `leader` leads, `rival` is its challenger and nothing
     is decided, as long as the means stay within their bounds.
@@ -59,14 +59,16 @@ def nothing_changes(
     `stream.bonus` is of now, after `samples`.
     """
     return (
-        keeps_leading(leader, samples, rounds, stream, bounds)
-        and keeps_challenging(leader, rival, stream, bounds)
-        and keeps_sampling(samples, stream, rules, bounds)
+        is_still_leading(leader, samples, rounds, stream, bounds)
+        and is_still_challenging(leader, rival, stream, bounds)
+        and is_still_sampling(samples, stream, rules, bounds)
     )
 
 
-@leaf
-def keeps_leading(leader: int, samples: int, rounds: int, stream: Stream, bounds: Bounds) -> bool:
+@jit
+def is_still_leading(
+    leader: int, samples: int, rounds: int, stream: Stream, bounds: MeanBounds
+) -> bool:
     """Whether the leader's upper bound stays above all others: b^G grows with log n and
     falls with the arm's pulls, and sqrt(1 + x) <= 1 + x/2, 1/sqrt(1 + x) >= 1 - x/2.
     """
@@ -80,8 +82,8 @@ def keeps_leading(leader: int, samples: int, rounds: int, stream: Stream, bounds
     return True
 
 
-@leaf
-def keeps_challenging(leader: int, rival: int, stream: Stream, bounds: Bounds) -> bool:
+@jit
+def is_still_challenging(leader: int, rival: int, stream: Stream, bounds: MeanBounds) -> bool:
     """Whether the rival stays the arm of least W against the leader.
 
     Either its mean stays above the leader's (W = 0), and no arm before it comes so
@@ -113,8 +115,8 @@ def keeps_challenging(leader: int, rival: int, stream: Stream, bounds: Bounds) -
     return True
 
 
-@leaf
-def is_first(rival: int, leader: int, bounds: Bounds) -> bool:
+@jit
+def is_first(rival: int, leader: int, bounds: MeanBounds) -> bool:
     """Whether no arm before the rival comes as high as the leader."""
     first = 0
     while first < rival and (first == leader or bounds.high[first] < bounds.low[leader]):
@@ -122,8 +124,8 @@ def is_first(rival: int, leader: int, bounds: Bounds) -> bool:
     return first == rival
 
 
-@leaf
-def keeps_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: Bounds) -> bool:
+@jit
+def is_still_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds) -> bool:
     """Whether every arm that may come to be recommended has another one that it does
     not beat.
     """
@@ -131,14 +133,14 @@ def keeps_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: Bou
     for arm in range(bounds.low.size):
         least = max(least, bounds.low[arm])
     for arm in range(bounds.low.size):
-        if bounds.high[arm] >= least and not keeps_failing(arm, samples, stream, rules, bounds):
+        if bounds.high[arm] >= least and not is_still_failing(arm, samples, stream, rules, bounds):
             return False
     return True
 
 
-@leaf
-def keeps_failing(
-    best: int, samples: int, stream: Stream, rules: StreamRules, bounds: Bounds
+@jit
+def is_still_failing(
+    best: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
 ) -> bool:
     """Whether some arm stays unbeaten by this one: even the largest cost is below the
     threshold of now, and thresholds only grow.
@@ -147,7 +149,7 @@ def keeps_failing(
     for arm in range(pulls.size):
         if arm != best:
             gap = max(bounds.high[best] - bounds.low[arm], 0.0)
-            least = stream_threshold(
+            least = compute_stream_threshold(
                 rules.threshold,
                 rules.constant,
                 rules.threshold_table,

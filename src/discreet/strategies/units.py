@@ -12,20 +12,20 @@ from discreet.strategies.strategy import Strategy
 from discreet.theory import thresholds
 
 
-def noise_scale(strategy: Strategy) -> float:
+def compute_noise_scale(strategy: Strategy) -> float:
     """The standard deviation of the Gaussian noise on each sample; 0 for every other
     estimator.
     """
-    if strategy.epsilon is None or strategy.gamma is None or not strategy.part.gamma:
+    if strategy.epsilon is None or strategy.gamma is None or not strategy.spec.gamma:
         return 0.0
     return thresholds.gaussian_scale(strategy.epsilon, strategy.gamma)
 
 
-def sum_noise(strategy: Strategy) -> float:
+def compute_sum_noise(strategy: Strategy) -> float:
     """The standard deviation of the Gaussian noise on each released sum of rewards; 0
     where that is Laplace noise, or none.
     """
-    if strategy.pure or not strategy.trust_model.noised:
+    if strategy.is_pure or not strategy.trust_model.noised:
         return 0.0
     if strategy.rho is not None:
         return thresholds.sum_scale(strategy.rho)
@@ -33,7 +33,7 @@ def sum_noise(strategy: Strategy) -> float:
     return thresholds.sum_scale(thresholds.zcdp_rho(*levels))
 
 
-def two_variance(strategy: Strategy, noise: float | None = None) -> float:
+def compute_two_variance(strategy: Strategy, noise: float | None = None) -> float:
     """2σ² in the stopping rule's cost; the published experiments take a σ twice as
     large (1 for rewards in [0, 1]).
     """
@@ -42,17 +42,17 @@ def two_variance(strategy: Strategy, noise: float | None = None) -> float:
     return 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
 
 
-def bonus_scale(strategy: Strategy, noise: float | None = None) -> float:
+def compute_bonus_scale(strategy: Strategy, noise: float | None = None) -> float:
     """2σ² α (1 + s) of b^G."""
     return 2 * _sigma(strategy, noise) ** 2 * strategy.alpha * (1 + strategy.s)
 
 
 def _sigma(strategy: Strategy, noise: float | None) -> float:
     own = thresholds.SIGMA if strategy.sigma is None else strategy.sigma
-    return thresholds.noisy_sigma(noise_scale(strategy) if noise is None else noise, own)
+    return thresholds.noisy_sigma(compute_noise_scale(strategy) if noise is None else noise, own)
 
 
-def plain(shares: Floats) -> list[float | None]:
+def replace_nan(shares: Floats) -> list[float | None]:
     """None in the place of NaN."""
     return [None if math.isnan(share) else share for share in shares.tolist()]
 
@@ -61,42 +61,42 @@ BITS, BUMP, LEVELS = 0, 1, 2
 """What outcomes become: bits; fine units with their closeness to a centre; one of the
 levels 0, centre and 1, randomised where the person is.
 """
-LEVELS_FROM = 1.5
+MIN_LEVELS_EPSILON = 1.5
 """From this epsilon on numbers are sent as one of three levels; below, a bit says
 more.
 """
-FINE = 20
+FINE_UNITS = 20
 """Outcomes are in units of 2^-20 where noise need not be on bits: a billion people add
 up to 2^50.
 """
-PLACES = 1024
+CENTRE_UNITS = 1024
 """Centres are multiples of 1/1024, so that they can be announced in a few digits."""
 
 
-def kind_of(strategy: Strategy) -> int:
+def choose_kind(strategy: Strategy) -> int:
     """What outcomes become where means are bet on; BITS for what knows bits only."""
-    if not strategy.part.bits or strategy.outcomes != NUMBERS:
+    if not strategy.spec.bits or strategy.outcomes != NUMBERS:
         return BITS
     if strategy.trust_model.randomised:
-        return LEVELS if (strategy.epsilon or 0) >= LEVELS_FROM else BITS
+        return LEVELS if (strategy.epsilon or 0) >= MIN_LEVELS_EPSILON else BITS
     return BUMP
 
 
-def to_bits(strategy: Strategy) -> bool:
+def is_rounded_to_bits(strategy: Strategy) -> bool:
     """Whether outcomes are rounded at random to bits, so that means are all that a law
     of rewards has to say.
     """
-    return strategy.part.bits and kind_of(strategy) == BITS
+    return strategy.spec.bits and choose_kind(strategy) == BITS
 
 
-def grid_of(strategy: Strategy) -> int:
+def choose_grid(strategy: Strategy) -> int:
     """Units of an outcome behind the wall: 1 for bits, else fine.
 
     The units of noise at the smallest ε must still fit a 64-bit number.
     """
-    if to_bits(strategy):
+    if is_rounded_to_bits(strategy):
         return 1
-    if kind_of(strategy) == LEVELS:
-        return PLACES
+    if choose_kind(strategy) == LEVELS:
+        return CENTRE_UNITS
     epsilon = strategy.epsilon if strategy.trust_model.noised and strategy.epsilon else 1.0
-    return int(2 ** min(max(40 + math.floor(math.log2(epsilon)), 0), FINE))
+    return int(2 ** min(max(40 + math.floor(math.log2(epsilon)), 0), FINE_UNITS))

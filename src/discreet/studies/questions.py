@@ -276,7 +276,7 @@ def rounds_limit(cell: Measured) -> float:
     """The bound on the rounds of a phased strategy, at its mean samples; infinite for
     those that have none.
     """
-    if not cell.strategy.phased or cell.row["mean"] is None:
+    if not cell.strategy.is_phased or cell.row["mean"] is None:
         return math.inf
     episodes = "arm" if cell.strategy.episodes == "arm" else "global"
     return theory.rounds_bound(cell.row["mean"], cell.arms.arms, episodes)

@@ -92,7 +92,7 @@ def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
     Bernoulli nor Gaussian.
     """
     strategy, known = cell.strategy, isinstance(cell.instance, Bernoulli | Gaussian)
-    if not known or strategy.indifference_zone > 0 or not strategy.pure:
+    if not known or strategy.indifference_zone > 0 or not strategy.is_pure:
         return None
     key = (cell.instance_name, strategy.trust, strategy.epsilon)
     if key not in times:

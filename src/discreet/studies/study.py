@@ -19,7 +19,7 @@ from discreet.instances import Bernoulli, Instance, benchmarks
 from discreet.scale import YES_NO
 from discreet.simulation import engine
 from discreet.strategies.estimators import COSTS, EPISODES, OUTCOMES, SAMPLINGS, THRESHOLDS
-from discreet.strategies.presets import PARTS, PRESETS, levels_of
+from discreet.strategies.presets import PARTS, PRESETS, list_levels
 from discreet.strategies.strategy import Strategy
 from discreet.trust import TRUSTS
 from discreet.validation import (
@@ -167,8 +167,8 @@ def extras(strategy: Strategy) -> str:
     usual = {"gamma": None, "rho": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
     usual |= {"indifference_zone": 0.0, "target_difference": 0.0, "outcomes": YES_NO, "sigma": None}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
-    usual["sampling"] = strategy.part.samplings[0]
-    usual["trust"] = strategy.part.trusts[0]
+    usual["sampling"] = strategy.spec.samplings[0]
+    usual["trust"] = strategy.spec.trusts[0]
     parts = {key: getattr(strategy, key) for key in usual}
     told = {key: value for key, value in parts.items() if value != usual[key]} | strategy.extra
     return ", ".join(
@@ -341,7 +341,7 @@ def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen
     found = Chosen([], [])
     for point in itertools.product(*axes.values()):
         options = dict(zip(axes, point, strict=True))
-        public = "epsilon" not in levels_of(preset, options.get("trust"))
+        public = "epsilon" not in list_levels(preset, options.get("trust"))
         if "epsilon" not in own and public:
             options.pop("epsilon", None)  # the shared levels are for the private strategies
         elif "epsilon" not in own and "rho" in own:

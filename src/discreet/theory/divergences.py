@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet._types import Floats
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.validation import check_epsilon, check_unit
 
 GAUSSIAN, PRIVATE, KL = 0, 1, 2
@@ -25,7 +25,7 @@ them.
 """
 
 
-@leaf
+@jit
 def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bool:
     """Whether the gap is at least epsilon / 2, the second case of c~^{G,eps}.
 
@@ -37,7 +37,7 @@ def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bo
     return mean_best - mean_other >= half_epsilon - MEAN_ULPS * size
 
 
-@leaf
+@jit
 def numerator(cost: int, gap: float, half_epsilon: float) -> float:
     """d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2, gap);
     zero for a gap <= 0.
@@ -49,7 +49,7 @@ def numerator(cost: int, gap: float, half_epsilon: float) -> float:
     return gap * gap
 
 
-@leaf
+@jit
 def transport_cost(
     top: float, inverse_best: float, inverse_other: float, two_variance: float
 ) -> float:
@@ -57,7 +57,7 @@ def transport_cost(
     return top / (two_variance * (inverse_best + inverse_other))
 
 
-@leaf
+@jit
 def kl_beside(mean: float, off: float) -> float:
     """kl(mean, mean + off), with full precision for a small `off`; 0 log 0 = 0."""
     total = 0.0
@@ -68,7 +68,7 @@ def kl_beside(mean: float, off: float) -> float:
     return total
 
 
-@leaf
+@jit
 def kl_part(mean: float, other: float, count: int, count_other: int) -> float:
     """What an arm adds to W^KL: its count times kl from its mean to that of both arms
     together.
@@ -76,7 +76,7 @@ def kl_part(mean: float, other: float, count: int, count_other: int) -> float:
     return count * kl_beside(mean, (other - mean) * (count_other / (count + count_other)))
 
 
-@leaf
+@jit
 def kl_cost(mean_best: float, mean_other: float, count_best: int, count_other: int) -> float:
     """W^KL, the least n kl(mean, x) + m kl(other mean, x) over x; zero for a gap <=
     0.

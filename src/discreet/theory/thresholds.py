@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from discreet._types import Floats
 from discreet.errors import InvalidInputError
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.numerics import increasing_root, least
 from discreet.validation import (
     check_arms,
@@ -302,7 +302,7 @@ def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
     )
 
 
-@leaf
+@jit
 def epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
     """R_e: fresh samples of each active arm in this epoch, aimed at gaps of 2^-e."""
     aim = 2.0**-epoch
@@ -311,19 +311,19 @@ def epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
     return math.floor(max(sampling, privacy) + 1.0)
 
 
-@leaf
+@jit
 def sampling_radius(active: int, epoch: int, length: int, delta: float) -> float:
     """h_e: how far an epoch's mean may lie from the true one."""
     return math.sqrt(math.log(8.0 * active * epoch * epoch / delta) / (2.0 * length))
 
 
-@leaf
+@jit
 def noise_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
     """c_e: how far noise may carry an epoch's mean."""
     return math.log(4.0 * active * epoch * epoch / delta) / (epsilon * length)
 
 
-@leaf
+@jit
 def epoch_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
     """2 (h_e + c_e): how far below the best private mean an arm may lie and stay."""
     return 2.0 * (

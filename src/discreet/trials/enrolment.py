@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.run import Place, in_order
+from discreet.strategies.run import ArmBatch, choose_first
 from discreet.trials import idempotency
 from discreet.trials.inputs import normalize_identifiers
 from discreet.trials.names import is_site_name
@@ -66,7 +66,7 @@ def _assign(
         _check_site(tx, site)
     if new and needs_round(tx):
         return None
-    if returning and tx.state.run.middle is not None:
+    if returning and tx.state.run.middle_level is not None:
         _check_middle_levels(tx, arrivals)
     can_enrol = new and not (tx.state.stopped or tx.state.management.paused)
     first = tx.tables.row.participants + 1
@@ -87,7 +87,7 @@ def needs_round(tx: TrialTransaction) -> bool:
     """Return whether participants may come, and no round is open for them."""
     state, management = tx.state, tx.state.management
     is_full = tx.tables.row.participants >= management.maximum
-    return not (state.stopped or management.paused or is_full) and state.run.closed
+    return not (state.stopped or management.paused or is_full) and state.run.needs_round
 
 
 def open_round(tx: TrialTransaction) -> None:
@@ -96,9 +96,9 @@ def open_round(tx: TrialTransaction) -> None:
     """
     if not needs_round(tx):
         return
-    opening, key = tx.state.run.open(), draw_key()
+    opening, key = tx.state.run.open_round(), draw_key()
     tx.tables.insert_round_key(opening.round, key)
-    body = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
+    body = {"round": opening.round, "odds": opening.odds, "participants": opening.participants}
     tx.tables.append_event("opened", {**body, "commit": commit_to(key)})
     tx.drew = True
 
@@ -163,8 +163,8 @@ def _check_middle_levels(tx: TrialTransaction, arrivals: Arrivals) -> None:
     """Refuse participants who are to send different levels: a result names one."""
     run = tx.state.run
     rows = tx.tables.find_assignments(sorted(arrivals.returning.values()))
-    levels = {run.middle_of(row.phase) for row in rows.values()} - {None}
-    if len(levels | ({run.middle} if arrivals.new else set())) > 1:
+    levels = {run.find_middle_level(row.phase) for row in rows.values()} - {None}
+    if len(levels | ({run.middle_level} if arrivals.new else set())) > 1:
         raise InvalidInputError(
             "these people belong to rounds with different middle levels: ask for one person at "
             "a time. Nobody was assigned"
@@ -195,7 +195,7 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
     many.
     """
     tables, state, protocol = tx.tables, tx.state, tx.protocol
-    first, releases_each = tables.row.participants + 1, state.run.learns_always
+    first, releases_each = tables.row.participants + 1, state.run.releases_each_answer
     seats = _draw_arms(tx, first, min(first - 1 + count, state.management.maximum))
     if not seats:
         return 0
@@ -222,18 +222,18 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
     return len(seats)
 
 
-def _draw_arms(tx: TrialTransaction, first: int, last: int) -> Sequence[Place]:
+def _draw_arms(tx: TrialTransaction, first: int, last: int) -> Sequence[ArmBatch]:
     """Draw the arms of participants up to the end of the round, by its key; without
     keys in the strategy's own order.
     """
     run = tx.state.run
     keys = list(tx.tables.round_keys().values()) if tx.protocol.has_round_keys else []
-    if tx.protocol.has_round_keys and not keys and not run.closed:
+    if tx.protocol.has_round_keys and not keys and not run.needs_round:
         raise DiscreetError("the key of the open round is gone: run `discreet trial verify`")
     draw = prepare_draw(keys[-1]) if keys else None
-    seats = list[Place]()
+    seats = list[ArmBatch]()
     for number in range(first, last + 1):
-        seat = run.take(in_order if draw is None else partial(draw, number))
+        seat = run.assign_next(choose_first if draw is None else partial(draw, number))
         if seat is None:
             break
         seats.append(seat)
@@ -249,9 +249,9 @@ def _make_result(tx: TrialTransaction, body: AskBody, numbers: dict[int, int]) -
         for place, number in sorted(numbers.items())
     )
     not_assigned = tuple(name for place, name in enumerate(named) if place not in numbers)
-    middle = None if state.stopped else state.run.middle
+    middle = None if state.stopped else state.run.middle_level
     if middle is not None:
-        levels = (state.run.middle_of(row.phase) for row in rows.values())
+        levels = (state.run.find_middle_level(row.phase) for row in rows.values())
         middle = next((level for level in levels if level is not None), middle)
     waiting = tx.count_pending(is_shown=True).waiting
     paused = state.management.paused

@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.scale import REFUSE, Scale, check_out_of_range, ends_of
 from discreet.strategies.run import Totals
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
+from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS, choose_grid, compute_sum_noise
 from discreet.trials.responses import Response, middle_units, to_level, to_units
 from discreet.validation import check_epsilon, check_gamma
 
@@ -51,12 +51,12 @@ def respond(
         return Response("rr", float(epsilon), None, int(bit), scale)
     check_gamma(gamma)
     noise = _gaussian(float(epsilon), float(gamma))
-    value = int(noise(to_units(reward, 2**FINE)))
+    value = int(noise(to_units(reward, 2**FINE_UNITS)))
     return Response("gauss", float(epsilon), float(gamma), value, scale)
 
 
 def _respond_level(reward: float, epsilon: float, middle_level: float, scale: Scale) -> Response:
-    units = (0, middle_units(middle_level), PLACES)
+    units = (0, middle_units(middle_level), CENTRE_UNITS)
     sent = _level_answerer(epsilon)(to_level(reward, middle_level))
     return Response("levels", epsilon, None, units[int(sent)], scale, float(middle_level))
 
@@ -66,8 +66,8 @@ def check_available(strategy: Strategy) -> None:
     promise.
     """
     _opendp()
-    sigma, (name, promised) = sum_noise(strategy), strategy.level
-    cost = compute_gaussian_cost(sigma, grid_of(strategy), strategy.gamma) if sigma > 0 else 0.0
+    sigma, (name, promised) = compute_sum_noise(strategy), strategy.level
+    cost = compute_gaussian_cost(sigma, choose_grid(strategy), strategy.gamma) if sigma > 0 else 0.0
     if sigma > 0 and cost > float(promised or 0):
         raise DiscreetError(f"this OpenDP finds Gaussian noise of scale {sigma!r} above its {name}")
 
@@ -116,7 +116,7 @@ def compute_gaussian_cost(sigma: float, grid: int, gamma: float | None) -> float
 
 def find_noise_scale(epsilon: float, gamma: float) -> float:
     """The standard deviation, in rewards, of the noise in a Gaussian response."""
-    return float(_gaussian_scale(epsilon, gamma) / 2**FINE)
+    return float(_gaussian_scale(epsilon, gamma) / 2**FINE_UNITS)
 
 
 def compute_response_epsilon(
@@ -226,7 +226,7 @@ def _gaussian_scale(epsilon: float, gamma: float) -> float:
     """
     if not 1e-6 <= epsilon <= 1e4:
         raise InvalidInputError("live Gaussian responses need an epsilon between 1e-6 and 1e4")
-    high = 2.0**FINE
+    high = 2.0**FINE_UNITS
     while _gaussian_cost(high, gamma) > epsilon:
         high *= 2.0
     low = high / 2.0
@@ -244,7 +244,7 @@ def _gaussian_scale(epsilon: float, gamma: float) -> float:
 
 def _gaussian_cost(scale: float, gamma: float) -> float:
     noise = _opendp().m.make_gaussian(*_integers(), scale=scale)
-    return _approximate(noise, 2**FINE, gamma)
+    return _approximate(noise, 2**FINE_UNITS, gamma)
 
 
 def _approximate(noise: Any, units: int, gamma: float) -> float:

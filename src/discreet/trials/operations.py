@@ -269,7 +269,7 @@ class Management:
                 f"the maximum is {self.maximum}: {act.action} needs one that is "
                 f"{'smaller' if act.action == LOWER else 'larger'}; got {about}"
             )
-        run.maximum(about)
+        run.set_cap(about)
         self.maximum = about
 
     def _pause(self, wanted: bool, about: Any) -> None:
@@ -311,7 +311,7 @@ class Management:
             )
         if len(left) <= 2:
             raise InvalidInputError("two arms must be left: stop the trial instead")
-        run.drop(self.arms.index(about))
+        run.drop_arm(self.arms.index(about))
         self.dropped_arms.append(about)
 
     def _add(self, about: Any, run: Run) -> None:
@@ -321,8 +321,8 @@ class Management:
                 f"{quoted(about)}"
             )
         check_arms([*self.arms, about])
-        run.add()
-        if run.finished:
+        run.add_arm()
+        if run.is_finished:
             raise InvalidInputError(
                 "with another arm no round fits below the maximum: raise the maximum first"
             )

@@ -70,7 +70,7 @@ def _check_middle_level(tx: TrialTransaction, row: AssignmentRow, level: float |
     """Refuse a response that was randomised with another middle level than the one that
     was announced.
     """
-    announced = tx.state.run.middle_of(row.phase)
+    announced = tx.state.run.find_middle_level(row.phase)
     if level != announced and not tx.is_past_deadline(row) and tx.is_round_open(row):
         raise InvalidInputError(
             "the response was not randomised with the middle level that was announced "
@@ -84,7 +84,7 @@ def _insert(tx: TrialTransaction, values: Sequence[tuple[AssignmentRow, int | No
     """Insert outcomes, the worst one for those that will not come (None); of those that
     will never be released only that they were recorded.
     """
-    releases_each, stored = tx.state.run.learns_always, []
+    releases_each, stored = tx.state.run.releases_each_answer, []
     for row, units in values:
         value = _worst_outcome(tx, row) if units is None else units
         stored.append((_stored_row(tx, row), value if tx.is_needed(row) else None))
@@ -100,7 +100,7 @@ def _worst_outcome(tx: TrialTransaction, row: AssignmentRow) -> int:
     strategy = tx.protocol.strategy
     if not strategy.trust_model.randomised:
         return 0
-    epsilon, middle = float(strategy.epsilon or 0), tx.state.run.middle_of(row.phase)
+    epsilon, middle = float(strategy.epsilon or 0), tx.state.run.find_middle_level(row.phase)
     return mechanisms.respond(0.0, epsilon, strategy.gamma, middle_level=middle).value
 
 
@@ -108,7 +108,7 @@ def _stored_row(tx: TrialTransaction, row: AssignmentRow) -> AssignmentRow:
     """Return where an outcome is stored: answers that are released one by one are in
     one line, whatever their arms.
     """
-    return row._replace(arm=0) if tx.state.run.learns_always else row
+    return row._replace(arm=0) if tx.state.run.releases_each_answer else row
 
 
 def amend(tx: TrialTransaction, body: AmendBody) -> None:
@@ -123,7 +123,7 @@ def amend(tx: TrialTransaction, body: AmendBody) -> None:
         )
     if row.state == schema.OPEN:
         raise InvalidInputError("there is no outcome to amend under this id: record it first")
-    releases_each = state.run.learns_always
+    releases_each = state.run.releases_each_answer
     batch = (row.arm, 0 if releases_each else row.phase)
     was_taken = releases_each and row.number <= state.cursor
     if batch not in tx.tables.counts() or was_taken or not tx.is_round_open(row):
@@ -170,8 +170,8 @@ def view_participant(tx: TrialTransaction, id: str) -> ParticipantView:
         state = LATE
     else:
         state = ENDED if has_stopped or not tx.is_round_open(row) else OPEN
-    middle_level = None if has_stopped else run.middle_of(row.phase)
-    is_published = run.learns_always
+    middle_level = None if has_stopped else run.find_middle_level(row.phase)
+    is_published = run.releases_each_answer
     event = None
     if is_published and state == ANSWERED:
         event = tx.tables.find_answer_event(row.number)

@@ -14,7 +14,7 @@ from discreet.scale import CLIP, Scale
 from discreet.strategies.estimators import FIXED, SIMPLE
 from discreet.strategies.run import Randomisation
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
+from discreet.strategies.units import BITS, LEVELS, choose_grid, choose_kind
 from discreet.trials.names import check_names, is_writable, normalize_name, normalize_names
 from discreet.trials.responses import payable_delta
 from discreet.trials.settings import (
@@ -62,7 +62,7 @@ class Protocol(TrialSettings):
                 f"max_participants must be at least {len(self.arms)}, the number of arms"
             )
         if self.randomisation == "":
-            object.__setattr__(self, "randomisation", self.strategy.part.randomisations[0])
+            object.__setattr__(self, "randomisation", self.strategy.spec.randomisations[0])
         for is_wrong, words in self._refusals():
             if is_wrong:
                 raise InvalidInputError(words)
@@ -71,7 +71,7 @@ class Protocol(TrialSettings):
         """Yield rules of which settings do not go together: if the rule is broken, and
         what to say.
         """
-        name, ways = self.strategy.name, self.strategy.part.randomisations
+        name, ways = self.strategy.name, self.strategy.spec.randomisations
         scheduled, continuous = self.release == SCHEDULED, self.enrolment == CONTINUOUS
         yield (
             not is_word(self.randomisation, ways),
@@ -83,7 +83,7 @@ class Protocol(TrialSettings):
             f"{what} needs a deadline: say after how many seconds an outcome no longer counts",
         )
         yield (
-            scheduled and self.strategy.part.each_answer,
+            scheduled and self.strategy.spec.each_answer,
             f"{what} is for rounds, and {name} releases every outcome by itself",
         )
         yield (
@@ -116,7 +116,7 @@ class Protocol(TrialSettings):
         """Whether outcomes are erased that nobody may read afterwards: not those that
         are kept, and not answers, which are published.
         """
-        published = self.strategy.trust_model.randomised or self.strategy.part.each_answer
+        published = self.strategy.trust_model.randomised or self.strategy.spec.each_answer
         return self.retain != FOREVER and not published
 
     @property
@@ -147,7 +147,7 @@ class Protocol(TrialSettings):
         words = f"--epsilon {self.strategy.epsilon!r}"
         if self.strategy.gamma is not None:
             words += f" --gamma {self.strategy.gamma!r}"
-        if kind_of(self.strategy) == LEVELS:
+        if choose_kind(self.strategy) == LEVELS:
             words += " --middle-level MIDDLE"
         if self.scale != Scale():
             words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
@@ -159,7 +159,7 @@ class Protocol(TrialSettings):
     def outcome_description(self) -> str:
         """Which outcomes there are, and which are better."""
         better = "more" if self.direction == "max" else "less"
-        if kind_of(self.strategy) != BITS or not self.strategy.part.bits:
+        if choose_kind(self.strategy) != BITS or not self.strategy.spec.bits:
             return f"numbers from {self.low:g} to {self.high:g}, {better} is better"
         ends = f"{self.low:g} or {self.high:g}"
         return f"{ends}, {better} is better; those between are rounded at random to one of the two"
@@ -168,7 +168,7 @@ class Protocol(TrialSettings):
         """The smallest δ of an inconclusive end: with what discrete noise costs, and
         once more for each arm that was added; none without a proof.
         """
-        if smallest is None or not self.strategy.proved:
+        if smallest is None or not self.strategy.is_proved:
             return None
         paid = (1 + added) * smallest * self.strategy.delta / payable_delta(self.strategy)
         return paid if paid < 1 else None
@@ -176,7 +176,7 @@ class Protocol(TrialSettings):
     @cached_property
     def grid(self) -> int:
         """Units of an outcome behind the wall."""
-        return grid_of(self.strategy)
+        return choose_grid(self.strategy)
 
     @property
     def text(self) -> str:

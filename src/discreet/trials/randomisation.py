@@ -63,7 +63,7 @@ DRAW_RANGE = 2**128
 
 def default_randomisation(strategy: Strategy) -> str:
     """How people of a strategy are dealt unless somebody wants it otherwise."""
-    return strategy.part.randomisations[0] if isinstance(strategy, Strategy) else ""
+    return strategy.spec.randomisations[0] if isinstance(strategy, Strategy) else ""
 
 
 def draw_key() -> bytes:

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import InvalidInputError, NoConvergenceError, TamperedError
 from discreet.strategies.estimators import SIMPLE
-from discreet.strategies.run import Place, Randomisation, Run, Totals, new_run
+from discreet.strategies.run import ArmBatch, Randomisation, Run, Totals, make_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials.names import is_site_name
 from discreet.trials.operations import Management, ManagementAction
@@ -154,7 +154,7 @@ def response_noise(strategy: Strategy) -> float | None:
     """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map
     knows it.
     """
-    if strategy.gamma is None or not strategy.part.gamma:
+    if strategy.gamma is None or not strategy.spec.gamma:
         return None
     from discreet.trials.mechanisms import find_noise_scale
 
@@ -164,7 +164,7 @@ def response_noise(strategy: Strategy) -> float | None:
 def new_live_run(strategy: Strategy, arms: int, people: int, randomisation: Randomisation) -> Run:
     """A live run of at most so many people; its thresholds pay for discrete noise."""
     delta, noise = payable_delta(strategy), response_noise(strategy)
-    return new_run(strategy, arms, people, delta, noise, randomisation)
+    return make_run(strategy, arms, people, delta, noise, randomisation)
 
 
 @dataclass
@@ -252,7 +252,7 @@ class Release(NamedTuple):
 
 
 def make_release(
-    due: Sequence[Place],
+    due: Sequence[ArmBatch],
     totals: Sequence[Totals | None],
     grid: int,
     noisy: Callable[[Totals], Totals],
@@ -319,7 +319,7 @@ def assignment_round(protocol: Protocol, phase: int) -> int:
     return phase if protocol.randomisation == SIMPLE else 0
 
 
-def last_revealed_round(protocol: Protocol, due: Sequence[Place]) -> int:
+def last_revealed_round(protocol: Protocol, due: Sequence[ArmBatch]) -> int:
     """Up to which round keys are revealed with a release: rounds that are still dealt
     keep theirs.
     """
@@ -348,7 +348,7 @@ class Replay:
             protocol.has_times,
             protocol.grid,
         )
-        self._in_turn = self.state.run.learns_always
+        self._in_turn = self.state.run.releases_each_answer
         """Whether answers are taken one by one, in the order of assignment."""
 
     def apply(self, event: Event) -> str | None:
@@ -379,7 +379,7 @@ class Replay:
 
     def count_unreleased(self) -> int:
         """People whose outcome is in no release."""
-        if self.state.run.learns_always:
+        if self.state.run.releases_each_answer:
             return len(self.seats) - self.state.cursor
         return sum(seat not in self.released for seat in self.seats)
 
@@ -387,7 +387,7 @@ class Replay:
         """Return for how many participants the next release waits. In a blinded trial
         it also waits for those of arms that were dropped or taken off its round.
         """
-        due = [] if self.state.stopped else self.state.run.due()
+        due = [] if self.state.stopped else self.state.run.list_due()
         count = sum(batch.size for batch in due)
         if not (self.protocol.is_blinded and due):
             return count
@@ -425,14 +425,14 @@ class Replay:
         full = len(self.seats) >= management.maximum
         if (
             not self.protocol.has_round_keys
-            or not self.state.run.closed
+            or not self.state.run.needs_round
             or management.paused
             or full
         ):
             return "no round was to be opened"
-        opening, commit = self.state.run.open(), body["commit"]
+        opening, commit = self.state.run.open_round(), body["commit"]
         said = {name: body[name] for name in ("round", "odds", "participants")}
-        made = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
+        made = {"round": opening.round, "odds": opening.odds, "participants": opening.participants}
         if canonical(said) != canonical(made):
             return "the strategy would have opened another round"
         if type(commit) is not str or COMMITMENT.fullmatch(commit) is None:
@@ -457,7 +457,7 @@ class Replay:
             return arm
 
         for number, arm in enumerate(arms, start=first):
-            place = run.take(deal)
+            place = run.assign_next(deal)
             if place is None or place.arm != arm:
                 return "the strategy would not have assigned this arm"
             phase = number if self._in_turn else place.phase
@@ -473,7 +473,7 @@ class Replay:
         sites = management.list_sites(self.protocol)
         if body["first"] != len(self.seats) + 1:
             return "people are numbered wrongly"
-        if self.state.run.closed or management.paused:
+        if self.state.run.needs_round or management.paused:
             return "the trial was paused" if management.paused else "no round was opened for them"
         if ("site" in body and not is_site_name(site)) or (sites is not None and site not in sites):
             return "from a site that the protocol does not know"
@@ -495,9 +495,9 @@ class Replay:
 
     def _released(self, body: dict[str, Any]) -> str | None:
         run, releases = self.state.run, body["releases"]
-        due = run.due()
+        due = run.list_due()
         whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
-        wanted = RELEASE_FIELDS | {self._level} | (NEAR_FIELDS if run.fine else set())
+        wanted = RELEASE_FIELDS | {self._level} | (NEAR_FIELDS if run.releases_closeness else set())
         if not whole or any(set(one) != wanted for one in releases):
             raise ValueError
         batches = [[one["arm"], one["phase"], one["count"]] for one in releases]
@@ -515,7 +515,7 @@ class Replay:
         run.release(*to_rewards(totals, body["unit"]))
         return None
 
-    def _check_time(self, body: dict[str, Any], due: list[Place]) -> str | None:
+    def _check_time(self, body: dict[str, Any], due: list[ArmBatch]) -> str | None:
         """Whether a release by the clock came before its time."""
         if not self.protocol.has_times:
             return None
@@ -531,11 +531,11 @@ class Replay:
         return None
 
     def _check_numbers(
-        self, body: dict[str, Any], due: list[Place], shown: list[dict[str, Any]]
+        self, body: dict[str, Any], due: list[ArmBatch], shown: list[dict[str, Any]]
     ) -> str | None:
         """What is wrong with the numbers, if anything."""
         run, releases = self.state.run, body["releases"]
-        empty = Totals(0, 0 if run.fine else None)
+        empty = Totals(0, 0 if run.releases_closeness else None)
         silent = [total is None for total in run.combine([empty] * len(due))]
         margin = shown[0]["arm"] if any(silent) and shown else None
         named = body.get("margin")
@@ -543,7 +543,7 @@ class Replay:
         if silent != [one["sum"] is None for one in releases] or not same:
             return "not the numbers that were to be released"
         numbers = [one[name] for one in shown for name in ("sum", "near") if name in one]
-        grid = run.due_grid(self.protocol.grid)
+        grid = run.scale_grid(self.protocol.grid)
         hidden = [one.get("near") for one in releases if one["sum"] is None]
         if any(near is not None for near in hidden) or not self._are_in_units(
             body["unit"], numbers, grid
@@ -557,7 +557,7 @@ class Replay:
             return f"not of the {sign} that the protocol promises"
         sums = [(Totals(one["sum"], one.get("near")), one["count"]) for one in shown]
         noised = self.protocol.strategy.trust_model.noised
-        if not noised and not all(run.possible(total, size, grid) for total, size in sums):
+        if not noised and not all(run.is_possible(total, size, grid) for total, size in sums):
             return "no outcomes in the range of the protocol have this sum"
         return None
 
@@ -575,7 +575,7 @@ class Replay:
             if not whole or abs(units) > largest:
                 return "not in the units of the protocol"
             self.state.cursor = number
-            run.answer(arm, units * unit)
+            run.record_answer(arm, units * unit)
         self.state.releases += len(answers)
         return None
 
@@ -598,9 +598,9 @@ class Replay:
             return problem
         if run.stopped or self.state.management.ended:
             return None
-        if not (run.finished or len(self.seats) >= self.state.management.maximum):
+        if not (run.is_finished or len(self.seats) >= self.state.management.maximum):
             return "an end before the maximum"
-        awaited = self.count_unreleased() if run.learns_always else len(run.due())
+        awaited = self.count_unreleased() if run.releases_each_answer else len(run.list_due())
         if awaited:
             return "an end before a release that was to come"
         return None
@@ -624,7 +624,7 @@ class Replay:
         _, promised = strategy.level
         if promised is None or cost is None:
             return promised is cost
-        rounded = 1e-6 if strategy.pure else MAX_GAUSSIAN_ROUNDING
+        rounded = 1e-6 if strategy.is_pure else MAX_GAUSSIAN_ROUNDING
         return type(cost) is float and promised * (1 - rounded) <= cost <= promised
 
 

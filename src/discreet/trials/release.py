@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.strategies.run import Place, Run, Totals
-from discreet.strategies.units import sum_noise
+from discreet.strategies.run import ArmBatch, Run, Totals
+from discreet.strategies.units import compute_sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import (
@@ -34,15 +34,15 @@ def release_due(
     if tx.state.stopped:
         return
     run = tx.state.run
-    if run.learns_always:
+    if run.releases_each_answer:
         _release_answers(tx, run, recorded)
-    while not run.stopped and (due := run.due()) and _is_ready(tx, due, is_scheduled):
+    while not run.stopped and (due := run.list_due()) and _is_ready(tx, due, is_scheduled):
         _release(tx, due)
         erase_unreleasable(tx)
     end_if_over(tx)
 
 
-def _is_ready(tx: TrialTransaction, due: list[Place], is_scheduled: bool) -> bool:
+def _is_ready(tx: TrialTransaction, due: list[ArmBatch], is_scheduled: bool) -> bool:
     """Return whether all outcomes of a round are in and its scheduled time has come."""
     if tx.count_pending().waiting:
         return False
@@ -52,12 +52,12 @@ def _is_ready(tx: TrialTransaction, due: list[Place], is_scheduled: bool) -> boo
     return is_scheduled and tx.state.management.is_past_deadline(round, deadline, int(tx.time))
 
 
-def _release(tx: TrialTransaction, due: list[Place]) -> None:
+def _release(tx: TrialTransaction, due: list[ArmBatch]) -> None:
     """Draw the noise, publish the sums, erase the outcomes. All checks come before the
     draw.
     """
     run, protocol, tables = tx.state.run, tx.protocol, tx.tables
-    grid = run.due_grid(protocol.grid)
+    grid = run.scale_grid(protocol.grid)
     sums = [_sum_batch(tx, batch, grid) for batch in due]
     if [count for _, count in sums] != [batch.size for batch in due]:
         raise DiscreetError(
@@ -66,7 +66,7 @@ def _release(tx: TrialTransaction, due: list[Place]) -> None:
     totals, cost, has_near = (
         run.combine([total for total, _ in sums]),
         compute_cost(protocol, run),
-        run.fine,
+        run.releases_closeness,
     )
     tx.drew = True
     releases = make_release(due, totals, grid, choose_noise(protocol, grid), run.release)
@@ -84,21 +84,21 @@ def _release(tx: TrialTransaction, due: list[Place]) -> None:
     tables.append_event("released", body)
 
 
-def _sum_batch(tx: TrialTransaction, batch: Place, grid: int) -> tuple[Totals, int]:
+def _sum_batch(tx: TrialTransaction, batch: ArmBatch, grid: int) -> tuple[Totals, int]:
     """Return what is summed of a batch, and the number of its outcomes."""
     run, protocol = tx.state.run, tx.protocol
-    if run.sums_only:
+    if run.releases_only_sums:
         total, count = tx.tables.sum_outcomes(batch.arm, batch.phase)
         return Totals(total), count
     units = tx.tables.read_outcomes(batch.arm, batch.phase)
     if grid != protocol.grid:
         units = [to_units(value / protocol.grid, 1) for value in units]
-    return run.totals(units), len(units)
+    return run.add_up(units), len(units)
 
 
 def choose_noise(protocol: Protocol, grid: int) -> Callable[[Totals], Totals]:
     """Return the function that adds the noise of the protocol to a total in units."""
-    epsilon, sigma = float(protocol.strategy.epsilon or 0), sum_noise(protocol.strategy)
+    epsilon, sigma = float(protocol.strategy.epsilon or 0), compute_sum_noise(protocol.strategy)
     if not protocol.strategy.trust_model.noised:
         return lambda total: total
     if sigma > 0:
@@ -111,13 +111,17 @@ def compute_cost(protocol: Protocol, run: Run) -> float | None:
     answers it is made of.
     """
     strategy = protocol.strategy
-    epsilon, sigma = float(strategy.epsilon or 0), sum_noise(strategy)
+    epsilon, sigma = float(strategy.epsilon or 0), compute_sum_noise(strategy)
     if sigma > 0:
-        return mechanisms.compute_gaussian_cost(sigma, run.due_grid(protocol.grid), strategy.gamma)
+        return mechanisms.compute_gaussian_cost(
+            sigma, run.scale_grid(protocol.grid), strategy.gamma
+        )
     if strategy.trust_model.noised:
-        return mechanisms.compute_sum_epsilon(epsilon, run.due_grid(protocol.grid), run.fine)
+        return mechanisms.compute_sum_epsilon(
+            epsilon, run.scale_grid(protocol.grid), run.releases_closeness
+        )
     if strategy.trust_model.randomised:
-        return mechanisms.compute_response_epsilon(epsilon, strategy.gamma, run.middle)
+        return mechanisms.compute_response_epsilon(epsilon, strategy.gamma, run.middle_level)
     return None
 
 
@@ -159,7 +163,7 @@ def erase_unreleasable(tx: TrialTransaction) -> None:
     or dropped.
     """
     for arm, phase in tx.tables.counts():
-        if not tx.state.run.under_way(arm, phase):
+        if not tx.state.run.is_pending(arm, phase):
             _erase(tx, arm, phase)
 
 
@@ -176,7 +180,7 @@ def _release_answers(tx: TrialTransaction, run: Run, recorded: Sequence[Assignme
         if run.stopped:
             break
         tx.state.cursor = number
-        run.answer(rows[number].arm, units / grid)
+        run.record_answer(rows[number].arm, units / grid)
         published.append([number, units])
     if tx.protocol.retain != "forever":
         tables.erase_answers(before, tx.state.cursor)
@@ -193,10 +197,10 @@ def end_if_over(tx: TrialTransaction) -> None:
     if state.stopped:
         return
     is_full = tx.tables.row.participants >= state.management.maximum
-    if run.learns_always:
+    if run.releases_each_answer:
         is_exhausted = is_full and not any(batch.open for batch in tx.tables.counts().values())
     else:
-        is_exhausted = not run.due() and (is_full or run.finished)
+        is_exhausted = not run.list_due() and (is_full or run.is_finished)
     if not (run.stopped or state.management.ended or is_exhausted):
         return
     body = state.end()

@@ -13,7 +13,7 @@ from fractions import Fraction
 from discreet.errors import InvalidInputError
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
+from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS, LEVELS, choose_grid, choose_kind
 from discreet.validation import quoted
 
 MAX_RESPONSE_CHARACTERS = 500
@@ -41,7 +41,7 @@ class Response:
 
     def __post_init__(self) -> None:
         """Refuse what no mechanism of ours gives."""
-        values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle_level))}
+        values = {"rr": (0, 1), "levels": (0, CENTRE_UNITS, middle_units(self.middle_level))}
         whole = isinstance(self.value, int) and not isinstance(self.value, bool)
         word = self.mechanism if isinstance(self.mechanism, str) else ""
         known = whole and self.value in values.get(word, ())
@@ -88,12 +88,12 @@ def middle_units(middle: float | None) -> int:
     """A middle level in units; refuses what is never announced as one."""
     if middle is None:
         return 0
-    units = middle * PLACES if isinstance(middle, float | int) else math.nan
-    if not PLACES / 64 <= units <= PLACES * 63 / 64 or units != round(units):
+    units = middle * CENTRE_UNITS if isinstance(middle, float | int) else math.nan
+    if not CENTRE_UNITS / 64 <= units <= CENTRE_UNITS * 63 / 64 or units != round(units):
         raise InvalidInputError(
             "middle_level must be the level that was announced with the assignment, on the scale "
-            f"from 0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got "
-            f"{quoted(middle)}"
+            f"from 0 (worst) to 1 (best) and a multiple of 1/{CENTRE_UNITS} from 1/64 to 63/64; "
+            f"got {quoted(middle)}"
         )
     return round(units)
 
@@ -110,9 +110,9 @@ def to_level(reward: float, middle: float) -> int:
 
 def response_kind(strategy: Strategy) -> str:
     """The mechanism by which answers to this strategy are randomised."""
-    if strategy.part.gamma:
+    if strategy.spec.gamma:
         return "gauss"
-    return "levels" if kind_of(strategy) == LEVELS else "rr"
+    return "levels" if choose_kind(strategy) == LEVELS else "rr"
 
 
 def flip_coin(probability: float) -> bool:
@@ -140,10 +140,10 @@ def payable_delta(strategy: Strategy) -> float:
     use tails. bet-se pays for its noise exactly, and discrete Gaussian noise has the
     moments that its price is made of.
     """
-    laplace = strategy.trust_model.noised and strategy.pure
-    if not laplace or strategy.part.prices_noise:
+    laplace = strategy.trust_model.noised and strategy.is_pure
+    if not laplace or strategy.spec.prices_noise:
         return strategy.delta
-    eta = float(strategy.epsilon or 0) / grid_of(strategy)
+    eta = float(strategy.epsilon or 0) / choose_grid(strategy)
     return float(strategy.delta * (1.0 + math.exp(-eta)) / 2.0)
 
 
@@ -154,4 +154,4 @@ def compute_largest_response(noise: float | None, grid: int) -> float:
     `noise` is the standard deviation, in rewards, of a Gaussian response, None of
     randomised response.
     """
-    return grid if noise is None else 2.0**FINE * (1 + 40 * noise)
+    return grid if noise is None else 2.0**FINE_UNITS * (1 + 40 * noise)

@@ -304,11 +304,11 @@ class PrivateNotes(NamedTuple):
 
 def summarize_releases(now: PublicState) -> ReleasedFigures:
     """What is public about each arm, and the smallest δ of an inconclusive end."""
-    table = zip(now.management.arms, now.run.table(), strict=True)
+    table = zip(now.management.arms, now.run.view_arms(), strict=True)
     arms = tuple(_make_arm_status(name, arm, now.protocol.scale) for name, arm in table)
     if not now.stopped or now.conclusive:
         return ReleasedFigures(arms, None)
-    smallest = now.run.smallest_delta()
+    smallest = now.run.find_smallest_delta()
     return ReleasedFigures(
         arms, now.protocol.compute_shown_delta(smallest, now.management.added_arms)
     )
@@ -325,7 +325,9 @@ def _make_arm_status(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
 def _make_lead_status(lead: Lead, now: PublicState) -> LeadStatus:
     names, scale = now.management.arms, now.protocol.scale
     over = tuple(names[arm] for arm in lead.over)
-    return LeadStatus(names[lead.arm], over, lead.people, lead.value * (scale.high - scale.low))
+    return LeadStatus(
+        names[lead.arm], over, lead.participants, lead.value * (scale.high - scale.low)
+    )
 
 
 def _make_site_statuses(now: PublicState) -> tuple[SiteStatus, ...]:
@@ -341,7 +343,7 @@ def _make_site_statuses(now: PublicState) -> tuple[SiteStatus, ...]:
 
 def _find_next_release(now: PublicState) -> int | None:
     """Known where the clock releases and a round is full."""
-    deadline, due = now.protocol.deadline, now.run.due()
+    deadline, due = now.protocol.deadline, now.run.list_due()
     if not now.protocol.has_times or deadline is None or not due or now.stopped:
         return None
     return now.management.compute_release_time(
@@ -352,7 +354,7 @@ def _find_next_release(now: PublicState) -> int | None:
 def _compute_error_rate(now: PublicState) -> float | None:
     """Over the whole trial."""
     strategy = now.protocol.strategy
-    if not strategy.proved:
+    if not strategy.is_proved:
         return None
     return min((1 + now.management.arm_changes) * strategy.delta, 1.0)
 
@@ -401,12 +403,12 @@ def make_status(
         arms=figures.arms,
         head=str(head),
         protocol_hash=protocol_hash,
-        leads=tuple(_make_lead_status(lead, now) for lead in now.run.leads()),
+        leads=tuple(_make_lead_status(lead, now) for lead in now.run.list_leads()),
         randomisation=RANDOMISATION[protocol.randomisation],
-        middle_level=None if now.stopped else now.run.middle,
+        middle_level=None if now.stopped else now.run.middle_level,
         out_of_range="" if protocol.out_of_range == REFUSE else OUT_OF_RANGE[protocol.out_of_range],
         guarantee=GUARANTEE[protocol.randomisation],
-        release="" if strategy.part.each_answer else RELEASE[protocol.release],
+        release="" if strategy.spec.each_answer else RELEASE[protocol.release],
         deadline=protocol.deadline,
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
         paused=management.paused,

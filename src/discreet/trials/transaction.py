@@ -9,7 +9,7 @@ from functools import cached_property
 from secrets import compare_digest
 from typing import TypeVar
 
-from discreet.strategies.run import Place
+from discreet.strategies.run import ArmBatch
 from discreet.trials.group_commit import Task
 from discreet.trials.inputs import parse_number, unknown_id
 from discreet.trials.protocol import Protocol
@@ -114,7 +114,7 @@ class TrialTransaction:
 
     def is_needed(self, row: AssignmentRow) -> bool:
         """Return whether the outcome of a participant may still be released."""
-        return not self.state.stopped and self.state.run.under_way(row.arm, row.phase)
+        return not self.state.stopped and self.state.run.is_pending(row.arm, row.phase)
 
     def is_round_open(self, row: AssignmentRow) -> bool:
         """Return whether the outcomes of a participant's round are not released. In a
@@ -142,9 +142,9 @@ class TrialTransaction:
         pending = sum(batch.open + (batch.recorded if hides else 0) for batch in counted)
         if self.state.stopped:
             return PendingCounts(pending, 0)
-        if run.learns_always:
-            return PendingCounts(pending, pending if run.finished else 0)
-        due = run.due()
+        if run.releases_each_answer:
+            return PendingCounts(pending, pending if run.is_finished else 0)
+        due = run.list_due()
         known = () if hides else (batches.get((batch.arm, batch.phase)) for batch in due)
         recorded = sum(batch.recorded for batch in known if batch is not None)
         waiting = sum(batch.size for batch in due) - recorded
@@ -153,7 +153,7 @@ class TrialTransaction:
             waiting += sum(batch.open + (batch.recorded if hides else 0) for batch in blocking)
         return PendingCounts(pending, waiting)
 
-    def _find_blocking(self, due: list[Place]) -> list[BatchCounts]:
+    def _find_blocking(self, due: list[ArmBatch]) -> list[BatchCounts]:
         """Return the batches beside those that are due for which a release of a blinded
         trial waits: of arms that were dropped or taken off its rounds. Otherwise the
         participants whose outcomes are still missing would be exactly those of an arm.

@@ -35,7 +35,7 @@ from discreet.service.endpoints import start_trial
 from discreet.service.pages.base import ENVIRONMENT, Look, address, look, send, without_styles
 from discreet.service.pages.site import outcome_words
 from discreet.service.state import Home, script_for
-from discreet.strategies.presets import recommended, rounded_words
+from discreet.strategies.presets import explain_rounding, recommended
 from discreet.strategies.strategy import Strategy
 from discreet.trials.names import check_names, check_sites, normalize_name
 from discreet.trials.protocol import MISSING, Protocol
@@ -666,7 +666,7 @@ def _warning(protocol: Protocol) -> str:
     """
     found = out_of_reach(protocol.strategy, len(protocol.arms), protocol.max_participants)
     if found is None:
-        rounded = rounded_words(protocol.strategy, protocol.scale.numbers)
+        rounded = explain_rounding(protocol.strategy, protocol.scale.numbers)
         return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
     takes = "more people than that" if found.people is None else f"about {found.people:,} people"
     return (

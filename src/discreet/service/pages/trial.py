@@ -320,7 +320,7 @@ def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> d
     """How the arms do."""
     protocol, notes = trial.protocol, arm_notes(said)
     key = picture_key(said)
-    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().evidence())
+    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().measure_evidence())
     level = percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
     rows = [

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._types import Floats
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of, sum_noise
+from discreet.strategies.units import BITS, LEVELS, choose_grid, choose_kind, compute_sum_noise
 from discreet.trust import check_trust
 
 ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)
@@ -177,9 +177,9 @@ def make_betting_rules(strategy: Strategy, arms: int) -> BettingRules:
     trust, target_difference, sigma = (
         strategy.trust,
         strategy.target_difference,
-        sum_noise(strategy),
+        compute_sum_noise(strategy),
     )
-    kind, grid = kind_of(strategy), grid_of(strategy)
+    kind, grid = choose_kind(strategy), choose_grid(strategy)
     epsilon = top = math.inf if strategy.epsilon is None else strategy.epsilon
     if sigma > 0:
         epsilon = math.sqrt(2.0) / sigma
@@ -216,7 +216,7 @@ class Slopes(NamedTuple):
     """d: what a participant of the arm stakes; odds times d is the same for both."""
 
 
-@leaf
+@jit
 def compute_slopes(tilt: float, centre: float, ratio: float) -> Slopes:
     """Return the score's weights (Lemma 1) at this tilt, for odds of the arm that are
     `ratio` times its rival's.
@@ -241,7 +241,7 @@ def compute_slopes(tilt: float, centre: float, ratio: float) -> Slopes:
 # --- what noise costs -----------------------------------------------------------------
 
 
-@leaf
+@jit
 def price_noise(slope: float, epsilon: float, sigma: float = 0.0) -> float:
     """Return m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon
     (Lemma 2): log[(cosh eps - 1) / (cosh eps - cosh slope)]. With a sigma, return at
@@ -255,7 +255,7 @@ def price_noise(slope: float, epsilon: float, sigma: float = 0.0) -> float:
     return -math.log1p(-ratio * ratio)
 
 
-@leaf
+@jit
 def price_fine_noise(slope: float, epsilon: float) -> float:
     """Return at least log E exp(slope Z) for the noise Z of a sum in fine units,
     whatever the units (Lemma 5 of numbers).
@@ -264,7 +264,7 @@ def price_fine_noise(slope: float, epsilon: float) -> float:
     return -math.log1p(-share * share)
 
 
-@leaf
+@jit
 def compute_log_tail_constant(tick: float) -> float:
     """Return log sup_w e^w P(tick Z >= w) for discrete Laplace Z of parameter `tick`
     (Lemma 4), with a margin for floating point.
@@ -272,7 +272,7 @@ def compute_log_tail_constant(tick: float) -> float:
     return LOG_TAIL_MARGIN - math.log1p(math.exp(-tick))
 
 
-@leaf
+@jit
 def compute_log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> float:
     """Return at least log sup_u e^u P(slope Z + other Z' >= u) for two discrete
     Gaussian noises (Lemma 4'), with a margin for floating point: by their moment or by
@@ -295,7 +295,7 @@ def compute_log_gaussian_tail_constant(slope: float, other: float, sigma: float)
     return LOG_TAIL_MARGIN + min(s * s / 2, tail)
 
 
-@leaf
+@jit
 def compute_log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> float:
     """Return the log of what a stake becomes that bets on the p-value exp(log_p) (Lemma
     5): the share sigma is multiplied by 1/alpha if p <= alpha and lost otherwise, the
@@ -313,7 +313,7 @@ def compute_log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> flo
 # --- closeness, of outcomes that are numbers ------------------------------------------
 
 
-@leaf
+@jit
 def compute_rounding_cost(tilt: float, y: float) -> float:
     """Return rho_tilt(y) = log(1 - y + y e^tilt) - tilt y: what rounding y to a bit
     costs a score.
@@ -321,7 +321,7 @@ def compute_rounding_cost(tilt: float, y: float) -> float:
     return math.log1p(y * math.expm1(tilt)) - tilt * y
 
 
-@leaf
+@jit
 def compute_bump_height(centre: float) -> float:
     """Return the height of the bump at its centre, h_c, with which it is as high as the
     pair's sensitivity allows. That is its maximum for centres between 0.418 and 0.582;
@@ -341,7 +341,7 @@ class Bump(NamedTuple):
     """h_c / rho_1(c), in units."""
 
 
-@leaf
+@jit
 def make_bump(centre: float, grid: int) -> Bump:
     """Make the bump around a centre."""
     top = grid * compute_bump_height(centre)
@@ -353,7 +353,7 @@ def make_bump(centre: float, grid: int) -> Bump:
     )
 
 
-@leaf
+@jit
 def measure_closeness(units: int, bump: Bump) -> int:
     """Return Q: q_c in whole units, at most the distance to either end, whatever
     floating point does: the privacy of the pair rests on that.
@@ -384,7 +384,7 @@ def is_possible_closeness(
     return near % grid == top % grid == 0 <= min(near, top) and near + top <= count * grid
 
 
-@leaf
+@jit
 def choose_closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """Return B: the weight of closeness in a score that weighs outcomes by `tilt`.
 
@@ -402,7 +402,7 @@ def choose_closeness_weight(tilt: float, centre: float, kind: int, epsilon: floa
     return min(weight * CLOSENESS_MARGIN, CLOSENESS_SHARE * epsilon)
 
 
-@leaf
+@jit
 def compute_central_closeness(centre: float, kind: int) -> float:
     """Return the closeness of an outcome at the centre; others may have more, see
     `compute_bump_height`.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._types import Flags, Floats, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.betting.bets import Bets, Setting
 from discreet.strategies.units import LEVELS
 
@@ -58,7 +58,7 @@ class Book(NamedTuple):
     """
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def new_book(arms: int, tilts: int) -> Book:
     """Make a book: nothing released yet, every arm plays."""
     return Book(
@@ -121,13 +121,13 @@ class Round(NamedTuple):
 # --- the round ------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def find_odds(a: int, current: Round) -> int:
     """Return the odds of an arm that plays."""
     return current.odds if a == current.favoured else 1
 
 
-@leaf
+@jit
 def find_rival(a: int, current: Round) -> int:
     """Return whom an arm that plays is bet on against: the leader, and the leader
     against the runner-up.
@@ -135,7 +135,7 @@ def find_rival(a: int, current: Round) -> int:
     return current.runner_up if a == current.leader else current.leader
 
 
-@leaf
+@jit
 def find_side(a: int, current: Round) -> int:
     """Return which scores an arm that plays is bet on with."""
     if current.odds == 1:
@@ -147,7 +147,7 @@ def find_side(a: int, current: Round) -> int:
     return FOLLOWER if find_rival(a, current) == current.favoured else EVEN
 
 
-@leaf
+@jit
 def compute_odds_ratio(side: int, current: Round) -> float:
     """Return the odds of an arm over those of its rival."""
     if side == EVEN:
@@ -155,13 +155,13 @@ def compute_odds_ratio(side: int, current: Round) -> float:
     return float(current.odds) if side == LEADER else 1 / current.odds
 
 
-@leaf
+@jit
 def find_bet_centre(current: Round, setting: Setting) -> float:
     """Return x0 of the scores: a difference forces 1/2."""
     return 0.5 if current.difference else compute_sent_centre(current.centre, setting)
 
 
-@leaf
+@jit
 def compute_sent_centre(centre: float, setting: Setting) -> float:
     """Return the mean of what is sent if that of outcomes is the centre: where three
     levels are sent, the centre is one of them, and the mean is another value.
@@ -171,7 +171,7 @@ def compute_sent_centre(centre: float, setting: Setting) -> float:
     return setting.scale * centre + setting.level_error * (1 + centre)
 
 
-@leaf
+@jit
 def compute_sent_shift(current: Round, setting: Setting) -> float:
     """Return how far the mean of what is sent lies above the usual scale, on which the
     means of all rounds are compared.
@@ -184,7 +184,7 @@ def compute_sent_shift(current: Round, setting: Setting) -> float:
 # --- arms -----------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def count_marked(marks: Flags) -> int:
     """Count how many are marked."""
     marked = 0
@@ -194,7 +194,7 @@ def count_marked(marks: Flags) -> int:
     return marked
 
 
-@leaf
+@jit
 def find_leaders(marks: Flags, wanted: bool, book: Book) -> tuple[int, int]:
     """Return the two arms marked as wanted with the largest means (ties: lowest index);
     -1 where there is none.
@@ -210,7 +210,7 @@ def find_leaders(marks: Flags, wanted: bool, book: Book) -> tuple[int, int]:
     return first, second
 
 
-@leaf
+@jit
 def find_front_runner(book: Book) -> int:
     """Return whom an unfinished run would name: the largest mean of the arms that are
     in, of all if all are eliminated.
@@ -219,7 +219,7 @@ def find_front_runner(book: Book) -> int:
     return leader if leader >= 0 else find_leaders(book.eliminated, True, book)[0]
 
 
-@leaf
+@jit
 def update_mean(arm: int, value: float, variance: float, book: Book) -> None:
     """Move the planning mean of an arm towards an estimate with this variance."""
     weight = 1 / variance
@@ -227,7 +227,7 @@ def update_mean(arm: int, value: float, variance: float, book: Book) -> None:
     book.mean[arm] += weight / book.precision[arm] * (value - book.mean[arm])
 
 
-@leaf
+@jit
 def update_difference(one: int, other: int, gap: float, variance: float, book: Book) -> None:
     """Move the planning means of two arms so that their difference comes nearer to an
     estimate. Only the difference counts from now on, and the precisions say how well it
@@ -241,7 +241,7 @@ def update_difference(one: int, other: int, gap: float, variance: float, book: B
     book.precision[other] *= 1 + before / variance
 
 
-@leaf
+@jit
 def estimate_gap(a: int, rival: int, book: Book) -> tuple[float, float]:
     """Return how far an arm lies below its rival, and the variance of that."""
     variance = 1 / book.precision[a] + 1 / book.precision[rival]
@@ -251,7 +251,7 @@ def estimate_gap(a: int, rival: int, book: Book) -> tuple[float, float]:
 # --- accounts -------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def compute_log_wealth(accounts: Floats, row: int, bets: Bets) -> float:
     """Return the log of the whole wealth of an account."""
     top, total = -math.inf, 0.0
@@ -262,7 +262,7 @@ def compute_log_wealth(accounts: Floats, row: int, bets: Bets) -> float:
     return top + math.log(total)
 
 
-@leaf
+@jit
 def find_pair_row(a: int, rival: int, book: Book) -> int:
     """Return where `pair_wealth` has the bets on an arm against this rival; -1 if there were
     none.
@@ -272,7 +272,7 @@ def find_pair_row(a: int, rival: int, book: Book) -> int:
     )
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def add_pair_accounts(rival: int, book: Book) -> Book:
     """Return the book with accounts for bets that have this arm for rival, each from
     1.

@@ -33,7 +33,7 @@ from discreet.strategies.betting.book import (
     compute_sent_shift,
 )
 from discreet.strategies.betting.rounds import ROUNDING_NATS
-from discreet.strategies.run import LEAST, Margin, Pair
+from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
 from discreet.validation import quoted
 
 SIGNS = (-1.0, 1.0)
@@ -67,7 +67,8 @@ def compute_log_p_value(arm: int, book: Book) -> float:
 def p_values(book: Book) -> list[float]:
     """Return the p-value of every arm in the book, as numbers that a float can hold."""
     return [
-        max(math.exp(compute_log_p_value(arm, book)), LEAST) for arm in range(book.eliminated.size)
+        max(math.exp(compute_log_p_value(arm, book)), MIN_P_VALUE)
+        for arm in range(book.eliminated.size)
     ]
 
 
@@ -313,7 +314,7 @@ class PairBets(Pair):
         """Return one over the wealth against "no difference", at the level that it
         doubts least.
         """
-        return max(math.exp(min(0.0, self.care - self.test_difference(0.0)[0])), LEAST)
+        return max(math.exp(min(0.0, self.care - self.test_difference(0.0)[0])), MIN_P_VALUE)
 
     def test_difference(self, difference: float) -> tuple[float, float]:
         """Return (log wealth against this difference at the least doubted level, slope

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._types import Flags, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.betting.bets import Bets, Setting
 from discreet.strategies.betting.book import (
     ASSIGNED,
@@ -135,7 +135,7 @@ def load_open_round(state: dict[str, Any]) -> OpenRound:
 # --- opened ---------------------------------------------------------------------------
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
     """Open the next round, from what is released by now; nobody is in it yet."""
     if n == 0:
@@ -152,7 +152,7 @@ def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
     )
 
 
-@leaf
+@jit
 def find_weight(a: int, one: OpenRound) -> int:
     """Return the odds of an arm in a round; 0 if it does not play."""
     if not one.playing[a]:
@@ -160,7 +160,7 @@ def find_weight(a: int, one: OpenRound) -> int:
     return one.plan.odds if a == one.favoured else 1
 
 
-@leaf
+@jit
 def sum_weights(one: OpenRound) -> int:
     """Return the sum of all odds."""
     weight = 0
@@ -169,7 +169,7 @@ def sum_weights(one: OpenRound) -> int:
     return weight
 
 
-@leaf
+@jit
 def count_participants(one: OpenRound) -> int:
     """Return how many participants a round has."""
     participants = 0
@@ -181,7 +181,7 @@ def count_participants(one: OpenRound) -> int:
 # --- how long it stays open -----------------------------------------------------------
 
 
-@leaf
+@jit
 def choose_size(one: OpenRound, waiting: int, room: int, setting: Setting) -> int:
     """Return at how many participants an open round closes, with so many `waiting` in
     closed ones and `room` for more below the cap; it takes what would be less than one
@@ -194,7 +194,7 @@ def choose_size(one: OpenRound, waiting: int, room: int, setting: Setting) -> in
     return size if most - size >= sum_weights(one) else most
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def close_round(one: OpenRound, void: bool) -> OpenRound:
     """Close a round: nobody else is assigned in it; `void` if nobody may bet on it
     either.
@@ -213,7 +213,7 @@ def close_round(one: OpenRound, void: bool) -> OpenRound:
     )
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
     """Plan an open round anew after a release: arms that are eliminated, and not awake
     again, are taken off.
@@ -256,7 +256,7 @@ def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
     )
 
 
-@leaf
+@jit
 def measure_length(one: OpenRound) -> int:
     """Return participants over the sum of odds, whole: what a round was for each 1 of
     the odds. None of a void one.
@@ -270,7 +270,7 @@ def measure_length(one: OpenRound) -> int:
 # --- settled --------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def announce_closed(
     one: OpenRound, n: int, samples: int, ahead: bool, setting: Setting, book: Book
 ) -> Round:
@@ -301,7 +301,7 @@ def announce_closed(
     return announce(one.number, n, samples, plan, heavy, -1, cap, cut, book)
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def settle_closed(
     current: Round, one: OpenRound, bets: Bets, setting: Setting, book: Book
 ) -> tuple[int, Book]:

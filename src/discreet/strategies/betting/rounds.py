@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from discreet._types import Floats
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.betting.bets import (
     Bets,
     Setting,
@@ -81,14 +81,14 @@ evidence.
 # --- announced ------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def announce_first(setting: Setting, cap: int, book: Book) -> Round:
     """Announce the first round of a run of at most `cap` participants."""
     plan = plan_first(book.active.size, setting, book)
     return announce(0, 0, 0, plan, -1, -1, cap, 0, book)
 
 
-@leaf
+@jit
 def announce(
     number: int,
     n: int,
@@ -126,7 +126,7 @@ def announce(
     )
 
 
-@leaf
+@jit
 def plan_active(n: int, setting: Setting, book: Book) -> Plan:
     """Plan the round after those with the lengths n, and mark in `book.active` who
     plays it.
@@ -140,7 +140,7 @@ def plan_active(n: int, setting: Setting, book: Book) -> Plan:
 # --- settled --------------------------------------------------------------------------
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def settle_and_announce(
     current: Round, bets: Bets, setting: Setting, cap: int, book: Book
 ) -> tuple[Round, Book]:
@@ -156,7 +156,7 @@ def settle_and_announce(
     return announce(current.number + 1, n, samples, plan, -1, winner, cap, 0, book), book
 
 
-@leaf(allocates=True)
+@jit(allocates=True)
 def settle(current: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     """Multiply wealth by what the bets have won, book the releases, judge the arms;
     return the book, which has grown if a new pair has met.
@@ -180,7 +180,7 @@ def settle(current: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     return book
 
 
-@leaf
+@jit
 def bet_on_rivals(table: Floats, current: Round, bets: Bets, setting: Setting, book: Book) -> None:
     """Bet on every arm that plays against its rival."""
     spread = estimate_variance(current.centre, current.fine, setting, book)
@@ -209,7 +209,7 @@ def bet_on_rivals(table: Floats, current: Round, bets: Bets, setting: Setting, b
                 )
 
 
-@leaf
+@jit
 def fill_scores(table: Floats, current: Round, bets: Bets, setting: Setting) -> None:
     """Fill [side, bet, column] with the scores of every moment bet, or of the tail
     bet; of sides that the round has.
@@ -221,7 +221,7 @@ def fill_scores(table: Floats, current: Round, bets: Bets, setting: Setting) -> 
             write_score(table, side, j, tilt, current, setting)
 
 
-@leaf
+@jit
 def write_score(
     table: Floats, side: int, j: int, tilt: float, current: Round, setting: Setting
 ) -> None:
@@ -256,7 +256,7 @@ def write_score(
     table[side, j, COST] = cost
 
 
-@leaf
+@jit
 def price_slope(slope: float, current: Round, setting: Setting) -> float:
     """Return what one noise costs a moment bet."""
     if current.fine:
@@ -264,7 +264,7 @@ def price_slope(slope: float, current: Round, setting: Setting) -> float:
     return price_noise(slope, setting.epsilon, setting.sigma)
 
 
-@leaf
+@jit
 def bet(
     accounts: Floats,
     row: int,
@@ -295,7 +295,7 @@ def bet(
             accounts[row, j] += compute_net_score(table, side, j, a, rival, shift, book)
 
 
-@leaf
+@jit
 def compute_net_score(
     table: Floats, side: int, j: int, a: int, rival: int, shift: float, book: Book
 ) -> float:
@@ -310,7 +310,7 @@ def compute_net_score(
     return float(score + table[side, j, STEP] * shift - table[side, j, COST])
 
 
-@leaf
+@jit
 def book_releases(current: Round, setting: Setting, book: Book) -> None:
     """Add the releases to totals, and to the means for planning."""
     spread = estimate_variance(current.centre, current.fine, setting, book)
@@ -341,7 +341,7 @@ def book_releases(current: Round, setting: Setting, book: Book) -> None:
             update_difference(one, other, apart / n, 2 * spread / n + noise / n**2, book)
 
 
-@leaf
+@jit
 def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
     """Return the arm to stop with, or -1: the only arm that is in, or one that no arm
     that is in beats by the indifference zone.
@@ -361,7 +361,7 @@ def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
 # --- a difference ---------------------------------------------------------------------
 
 
-@leaf
+@jit
 def count_handicap(current: Round, book: Book) -> int:
     """Return what a difference allows the runner-up for the participants that the
     leader has more.
@@ -369,7 +369,7 @@ def count_handicap(current: Round, book: Book) -> int:
     return int(book.fresh[current.leader, COUNT] - book.fresh[current.runner_up, COUNT]) // 2
 
 
-@leaf
+@jit
 def write_difference(lead: float, near: float, current: Round, book: Book) -> None:
     """Write a released difference and closeness so that a score reads them like
     sums.
@@ -380,7 +380,7 @@ def write_difference(lead: float, near: float, current: Round, book: Book) -> No
     book.fresh[current.leader, CLOSENESS] = near
 
 
-@leaf
+@jit
 def release_difference(noise: float, near: float, current: Round, book: Book) -> None:
     """Turn the sums in `book.fresh` into one number with noise, the leader's lead,
     beside the released closeness of both.

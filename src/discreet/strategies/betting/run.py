@@ -59,18 +59,18 @@ from discreet.strategies.betting.open_rounds import (
 )
 from discreet.strategies.betting.rounds import announce_first, count_handicap, write_difference
 from discreet.strategies.run import (
+    ArmBatch,
     ArmView,
     Belief,
-    Deal,
+    DrawArm,
+    DrawCounts,
     Lead,
     Margin,
-    Opening,
     Pair,
-    Place,
+    RoundOpening,
     Run,
-    Spread,
     Totals,
-    in_order,
+    choose_first,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS
@@ -138,7 +138,7 @@ class BettingRun(Run):
 
     # --- stored -----------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """Return the book; which arms play is the rounds' own."""
         book = {name: getattr(self.book, name) for name in STORED_BOOK}
         if not self.numbers:
@@ -201,13 +201,13 @@ class BettingRun(Run):
     # --- opened -----------------------------------------------------------------------
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Return whether it has stopped, or nobody is waited for and no round fits
         below the cap.
         """
         return self.stopped or not (
             any(count_participants(one) for one in self.queue)
-            or self.closed
+            or self.needs_round
             or self._find_open() is not None
         )
 
@@ -221,7 +221,7 @@ class BettingRun(Run):
         return self.queue[-1]
 
     @property
-    def closed(self) -> bool:
+    def needs_round(self) -> bool:
         """Return whether a round can be opened, and has to be before anybody is
         assigned.
         """
@@ -245,7 +245,7 @@ class BettingRun(Run):
         weight = sum_weights(one)
         return one._replace(planned=min(one.plan.length, self._room() // weight) * weight)
 
-    def open(self) -> Opening:
+    def open_round(self) -> RoundOpening:
         """Open the next round."""
         one = self._plan_round() if self._may_open() else None
         if one is None or not (self.randomisation.continuous or one.planned):
@@ -255,11 +255,11 @@ class BettingRun(Run):
         odds = [
             [arm, find_weight(row, one)] for row, arm in enumerate(self.rows) if one.playing[row]
         ]
-        return Opening(one.number + 1, odds, min(one.planned, self._room()), self.middle)
+        return RoundOpening(one.number + 1, odds, min(one.planned, self._room()), self.middle_level)
 
     # --- played -----------------------------------------------------------------------
 
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """Assign a participant of the open round to the arm that is drawn."""
         one = self._find_open()
         if one is None:
@@ -271,14 +271,14 @@ class BettingRun(Run):
         one.assigned[self._find_row(arm)] += 1
         self.samples += 1
         self._close_if_full()
-        return Place(arm, one.number + 1, 1)
+        return ArmBatch(arm, one.number + 1, 1)
 
-    def fill(self, spread: Spread) -> None:
+    def assign_random(self, spread: DrawCounts) -> None:
         """Open the next round if that has to be, and assign everybody of it."""
-        if self.closed:
-            self.open()
+        if self.needs_round:
+            self.open_round()
         one = self._find_open()
-        while one is not None and (participants := self.to_deal()) > 0:
+        while one is not None and (participants := self.count_unassigned()) > 0:
             assigned = np.array(spread(participants, self._weights(one)), np.int64)
             one.assigned[:] += assigned[self.rows]
             self.samples += participants
@@ -313,7 +313,7 @@ class BettingRun(Run):
                 if len(self.queue) == 1:
                     self._prepare()
 
-    def to_deal(self) -> int:
+    def count_unassigned(self) -> int:
         """Return how many participants of the open round are still to come, as it is
         planned now.
         """
@@ -334,20 +334,21 @@ class BettingRun(Run):
             return None
         return self.queue[0]
 
-    def _playing(self) -> list[int]:
+    def _list_active(self) -> list[int]:
         one = self._find_due()
         return [] if one is None else [int(row) for row in np.flatnonzero(one.playing)]
 
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """Return every arm that plays the oldest round, when it is closed."""
         one = self._find_due()
         if one is None:
             return []
         return [
-            Place(self.rows[row], one.number + 1, int(one.assigned[row])) for row in self._playing()
+            ArmBatch(self.rows[row], one.number + 1, int(one.assigned[row]))
+            for row in self._list_active()
         ]
 
-    def under_way(self, arm: int, phase: int) -> bool:
+    def is_pending(self, arm: int, phase: int) -> bool:
         """Return whether the arm plays a round that is not released."""
         row = self._find_row(arm)
         return row >= 0 and any(one.number + 1 == phase and one.playing[row] for one in self.queue)
@@ -355,39 +356,39 @@ class BettingRun(Run):
     # --- released ---------------------------------------------------------------------
 
     @property
-    def sums_only(self) -> bool:
+    def releases_only_sums(self) -> bool:
         """Return whether outcomes are yes or no."""
         return not self.numbers
 
     @property
-    def fine(self) -> bool:
+    def releases_closeness(self) -> bool:
         """Return whether closeness is released, as announced."""
         return bool(self.current.fine)
 
     @property
     def centre(self) -> float | None:
         """Return the announced centre of a fine round that is due."""
-        return float(self.current.centre) if self.current.fine and self.due() else None
+        return float(self.current.centre) if self.current.fine and self.list_due() else None
 
     @property
-    def middle(self) -> float | None:
+    def middle_level(self) -> float | None:
         """Return the middle level of the round opened last, where participants send
         levels.
         """
-        return self.middle_of(self.queue[-1].number + 1) if self.queue else None
+        return self.find_middle_level(self.queue[-1].number + 1) if self.queue else None
 
-    def middle_of(self, phase: int) -> float | None:
+    def find_middle_level(self, phase: int) -> float | None:
         """Return the middle level of a round under way, where participants send
         levels.
         """
         centres = [one.plan.centre for one in self.queue if one.number + 1 == phase]
         return float(centres[0]) if centres and self.setting.kind == LEVELS else None
 
-    def due_grid(self, grid: int) -> int:
+    def scale_grid(self, grid: int) -> int:
         """Return the units of what is due: bits in a round that is not fine."""
         return grid if self.current.fine else 1
 
-    def totals(self, units: Sequence[int]) -> Totals:
+    def add_up(self, units: Sequence[int]) -> Totals:
         """Return the sum of the outcomes, and in a fine round how close they are."""
         if not self.current.fine:
             return Totals(sum(units))
@@ -397,9 +398,9 @@ class BettingRun(Run):
         bump = make_bump(self.current.centre, self.setting.grid)
         return Totals(sum(units), sum(measure_closeness(one, bump) for one in units))
 
-    def possible(self, total: Totals, count: int, grid: int) -> bool:
+    def is_possible(self, total: Totals, count: int, grid: int) -> bool:
         """Return whether so many outcomes can have these sums, and this closeness."""
-        within, near = super().possible(total, count, grid), total.near
+        within, near = super().is_possible(total, count, grid), total.near
         if not within or near is None:
             return within
         kind = self.setting.kind
@@ -411,9 +412,9 @@ class BettingRun(Run):
         """
         if not self.current.difference:
             return list(totals)
-        by_row = dict(zip(self._playing(), totals, strict=True))
+        by_row = dict(zip(self._list_active(), totals, strict=True))
         leader, second = self.current.leader, self.current.runner_up
-        allowed = count_handicap(self.current, self.book) * self.due_grid(self.setting.grid)
+        allowed = count_handicap(self.current, self.book) * self.scale_grid(self.setting.grid)
         lead = by_row[leader].sum - by_row[second].sum - allowed
         near = sum(total.near or 0 for total in totals) if self.current.fine else None
         return [Totals(lead, near) if row == leader else None for row in by_row]
@@ -445,21 +446,21 @@ class BettingRun(Run):
             self.margins.append([leader, [second], int(self.current.length), float(sums[0])])
             write_difference(sums[0], closeness[0], self.current, self.book)
         else:
-            for row, *about in zip(self._playing(), sums, closeness, strict=True):
+            for row, *about in zip(self._list_active(), sums, closeness, strict=True):
                 self.book.fresh[row, SUM], self.book.fresh[row, CLOSENESS] = about
         if self.numbers:
             add_closeness(self.current, self.bets, self.setting, self.book, self.beside)
 
     # --- the manager ------------------------------------------------------------------
 
-    def maximum(self, people: int) -> None:
+    def set_cap(self, people: int) -> None:
         """Set the new cap; an open round that reaches it is cut before its next
         draw.
         """
         self.cap = people
         self._close_if_full()
 
-    def drop(self, arm: int) -> None:
+    def drop_arm(self, arm: int) -> None:
         """Take an arm out: nobody bets on what is under way, everybody else is in again
         and bets begin anew.
         """
@@ -487,7 +488,7 @@ class BettingRun(Run):
             self.recommendation = self.rows[find_front_runner(self.book)]
         self._prepare()
 
-    def add(self) -> None:
+    def add_arm(self) -> None:
         """Add an arm, the last one, which plays from the next round on."""
         self._refuse_if_stopped("added to")
         if self.setting.indifference_zone > 0:
@@ -523,14 +524,14 @@ class BettingRun(Run):
 
     # --- shown ------------------------------------------------------------------------
 
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """Return whether at this δ all other arms would be eliminated, with the bets
         made so far.
         """
-        smallest = self.smallest_delta()
+        smallest = self.find_smallest_delta()
         return smallest is not None and smallest <= delta
 
-    def smallest_delta(self) -> float | None:
+    def find_smallest_delta(self) -> float | None:
         """Return the largest p-value of "this arm is best" among the other arms."""
         if self.recommendation is None:
             return None
@@ -539,13 +540,13 @@ class BettingRun(Run):
         value = math.exp(worst) * (2 if self.strategy.indifference_zone > 0 else 1)
         return value if value < 1 else None
 
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """Return means of every sum released, with anytime-valid intervals of level
         1 - δ.
         """
         return [self._view(arm) for arm in range(self.arms)]
 
-    def leads(self) -> list[Lead]:
+    def list_leads(self) -> list[Lead]:
         """Return the differences, a participant of the leader."""
         return [
             Lead(arm, tuple(over), people, lead / people / self.setting.scale)
@@ -553,7 +554,7 @@ class BettingRun(Run):
             if people
         ]
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """Return the log of the wealth against each arm, as a share of what eliminates
         it.
         """
@@ -563,7 +564,7 @@ class BettingRun(Run):
         )
         return [None if arm == best else share for arm, share in enumerate(shares)]
 
-    def beliefs(self) -> list[Belief]:
+    def estimate_means(self) -> list[Belief]:
         """Return the means that rounds are planned with, from differences too; an arm
         that was dropped plays no more.
         """
@@ -574,19 +575,19 @@ class BettingRun(Run):
             beliefs[arm] = Belief(mean, error)
         return beliefs
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """Return bets against each difference of two arms."""
         known = self._released(one), self._released(other)
         return make_pair_bets(*known, margins, self.bets, self.setting, self.skews)
 
-    def p_values(self) -> list[float | None]:
+    def compute_p_values(self) -> list[float | None]:
         """Return one over the wealth against each arm; none with an indifference
         zone.
         """
         known = self.recommendation is not None and not self.strategy.indifference_zone
         return self._by_arm(p_values(self.book), known)
 
-    def means(self) -> list[float | None]:
+    def list_means(self) -> list[float | None]:
         """Return means of every sum released, without their intervals, which take
         long.
         """
@@ -643,6 +644,6 @@ def _void_without(row: int, one: OpenRound) -> OpenRound:
     )
 
 
-def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
     """Return a run that has not begun."""
     return BettingRun(strategy, arms, cap)

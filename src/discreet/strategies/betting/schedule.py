@@ -5,7 +5,7 @@ guarantee depends on it: all of it is announced, and a function of earlier relea
 import math
 from typing import NamedTuple
 
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.betting.bets import Setting
 from discreet.strategies.betting.book import (
     ASSIGNED,
@@ -16,7 +16,7 @@ from discreet.strategies.betting.book import (
     count_marked,
     estimate_gap,
 )
-from discreet.strategies.units import BITS, LEVELS, PLACES
+from discreet.strategies.units import BITS, CENTRE_UNITS, LEVELS
 
 WAKE_FACTOR = 32
 """Times the participants of an arm that has just been eliminated that others have had
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 # --- who plays ------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def has_overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
     """Return whether an eliminated arm has slept too long.
 
@@ -83,7 +83,7 @@ def has_overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
     return bool(book.total[a, ASSIGNED] * sleep < n)
 
 
-@leaf
+@jit
 def stays_active(a: int, n: int, setting: Setting, book: Book) -> bool:
     """Return whether an arm plays on: one that is in, one that has overslept, and every
     one if all are eliminated.
@@ -95,14 +95,14 @@ def stays_active(a: int, n: int, setting: Setting, book: Book) -> bool:
 # --- what is expected -----------------------------------------------------------------
 
 
-@leaf
+@jit
 def smooth_mean(arm: int, setting: Setting, book: Book) -> float:
     """Return the arm's mean from its sums, drawn to 1/2 while little is known."""
     pull = 2 + 1 / setting.epsilon
     return float((book.total[arm, SUM] + pull / 2) / (book.total[arm, COUNT] + pull))
 
 
-@leaf
+@jit
 def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> float:
     """Return the middle of the two leaders' means, away from 0 and 1, where means can
     lie.
@@ -112,10 +112,10 @@ def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> flo
         return min(max(middle, setting.low, 1 / 64), setting.high, 63 / 64)
     if setting.kind == LEVELS:
         middle = 0.5 + (middle - 0.5) / setting.scale
-    return round(min(max(middle, 1 / 64), 63 / 64) * PLACES) / PLACES
+    return round(min(max(middle, 1 / 64), 63 / 64) * CENTRE_UNITS) / CENTRE_UNITS
 
 
-@leaf
+@jit
 def estimate_variance(centre: float, fine: bool, setting: Setting, book: Book) -> float:
     """Return the variance of an outcome; where closeness counts, what is close to its
     centre has less.
@@ -127,7 +127,7 @@ def estimate_variance(centre: float, fine: bool, setting: Setting, book: Book) -
     return max(middle * (1 - middle) * (1 - near), 0.001)
 
 
-@leaf
+@jit
 def measure_closeness_share(book: Book) -> float:
     """Return how close outcomes were: 0 for bits, 1 for outcomes that are all at their
     centre.
@@ -141,7 +141,7 @@ def measure_closeness_share(book: Book) -> float:
     return float(min(max(book.closeness_totals[0] / book.closeness_totals[1], 0.0), 0.999))
 
 
-@leaf
+@jit
 def choose_planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
     """Return the gap to plan with: what was seen; a target difference is believed until
     the releases contradict it.
@@ -155,7 +155,7 @@ def choose_planning_gap(a: int, rival: int, setting: Setting, book: Book) -> flo
     return max(gap, target_difference, 0.0)
 
 
-@leaf
+@jit
 def compute_win_rate(gap: float, variance: float, epsilon: float) -> float:
     """Return the nats a participant should win: the maximum over tilts up to epsilon of
     tilt gap - tilt^2 variance / 2.
@@ -164,13 +164,13 @@ def compute_win_rate(gap: float, variance: float, epsilon: float) -> float:
     return tilt * gap - tilt * tilt * variance / 2
 
 
-@leaf
+@jit
 def compute_length(nats: float, gap: float, variance: float, setting: Setting) -> float:
     """Return how many participants of an arm should win so many nats."""
     return nats / max(compute_win_rate(gap, variance, setting.epsilon), 1e-300)
 
 
-@leaf
+@jit
 def choose_all_in_share(
     a: int, rival: int, length: int, variance: float, setting: Setting, book: Book
 ) -> float:
@@ -186,7 +186,7 @@ def choose_all_in_share(
 # --- the plan -------------------------------------------------------------------------
 
 
-@leaf
+@jit
 def choose_odds(playing: int) -> int:
     """Return the leader's odds: about the root of the number of rivals, as a power of
     two up to 16; 2 for three arms.
@@ -196,7 +196,7 @@ def choose_odds(playing: int) -> int:
     return int(2 ** min(max(math.floor(0.5 * math.log2(playing - 1.0) + 0.3), 1), 4))
 
 
-@leaf
+@jit
 def compute_target_length(setting: Setting) -> float:
     """Return how many participants of each of two arms find the target difference."""
     return compute_length(
@@ -204,7 +204,7 @@ def compute_target_length(setting: Setting) -> float:
     )
 
 
-@leaf
+@jit
 def choose_first_length(playing: int, setting: Setting) -> int:
     """Return the length of the first round; a target difference sizes it."""
     e, two = setting.epsilon, playing == 2
@@ -218,7 +218,7 @@ def choose_first_length(playing: int, setting: Setting) -> int:
     return math.ceil(min(wanted, max(TARGET_INFORMATION / (e * e), 10 / e), LONGEST_ROUND))
 
 
-@leaf
+@jit
 def choose_next_length(
     leader: int, variance: float, playing: int, n: int, setting: Setting, book: Book
 ) -> float:
@@ -244,14 +244,14 @@ def choose_next_length(
     return min(max(middle, n * MIN_GROWTH), limit)
 
 
-@leaf
+@jit
 def plan_first(playing: int, setting: Setting, book: Book) -> Plan:
     """Plan the first round: equal odds."""
     length = choose_first_length(playing, setting)
     return choose_kind(length, length, 1, 0.5, 0, 1, playing, 0, setting, book)
 
 
-@leaf
+@jit
 def plan_next(leader: int, second: int, n: int, setting: Setting, book: Book) -> Plan:
     """Plan a later round of the active arms, with lengths n before."""
     playing = count_marked(book.active)
@@ -262,7 +262,7 @@ def plan_next(leader: int, second: int, n: int, setting: Setting, book: Book) ->
     return choose_kind(exact, length, odds, centre, leader, second, playing, n, setting, book)
 
 
-@leaf
+@jit
 def choose_kind(
     exact: float,
     length: int,
@@ -290,7 +290,7 @@ def choose_kind(
     return Plan(odds, length, centre, difference or odds > 1, difference, fine)
 
 
-@leaf
+@jit
 def is_finer(length: int, centre: float, setting: Setting, book: Book) -> bool:
     """Return whether the numbers themselves tell more than bits: noise on bits is
     smaller, which counts more if outcomes are hardly closer to their centre than bits

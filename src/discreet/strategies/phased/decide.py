@@ -14,19 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._types import Flags, Floats, Ints
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies.phased.leap import travel
 from discreet.strategies.phased.state import (
     LOW,
     SPLIT,
     Board,
     PhasedRules,
-    new_board,
-    pair_thresholds,
-    phase_bonus,
+    count_waiting_arms,
+    make_board,
+    make_pair_thresholds,
+    make_phase_bonus,
     step_improved,
     step_owed,
-    waiting_arms,
 )
 from discreet.strategies.sampling import (
     EB_TC,
@@ -35,17 +35,17 @@ from discreet.strategies.sampling import (
     LUCB,
     TOP_TWO,
     TRACK,
-    best_arm,
     fill_allocation,
     fill_numerators,
     fill_ucb_bonus,
-    lucb_pair,
-    ucb_leader,
+    find_best_arm,
+    find_ucb_leader,
+    mark_lucb_pair,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.theory.divergences import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 
-NEVER = 2**62
+NEVER_DUE = 2**62
 """A due count no run reaches."""
 
 
@@ -64,11 +64,11 @@ class State(NamedTuple):
     """Sum of all released phases (DPA)."""
 
 
-@leaf(allocates=True)
-def new_state(arms: int) -> State:
+@jit(allocates=True)
+def make_state(arms: int) -> State:
     """Nothing pulled yet."""
     return State(
-        new_board(arms),
+        make_board(arms),
         np.zeros(arms),
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),
@@ -79,7 +79,7 @@ def new_state(arms: int) -> State:
     )
 
 
-@leaf
+@jit
 def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> None:
     """The arm's mean and count after a phase of `fresh` samples with this sum; the next
     phase begins.
@@ -95,40 +95,40 @@ def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> N
     state.phase[arm] += 1
 
 
-@leaf
+@jit
 def set_due(state: State, rules: PhasedRules, arm: int) -> None:
     """Look up bonus and next due count of an arm that changed phase; past its grid an
     arm is never due again.
     """
     phase = state.phase[arm]
     state.bonus[arm] = rules.bonus[phase]
-    state.board.due[arm] = rules.grid[phase + 1] if phase + 1 < rules.grid.size else NEVER
+    state.board.due[arm] = rules.grid[phase + 1] if phase + 1 < rules.grid.size else NEVER_DUE
 
 
-@leaf
+@jit
 def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
     """Recommendation and whether to stop, by the phases' thresholds."""
-    best = best_arm(state.mean, state.active)
+    best = find_best_arm(state.mean, state.active)
     if rules.sampling == ELIMINATION:
         return best, eliminate(best, state.mean, state.counts, state.phase, state.active, rules)
-    return best, should_stop(best, state.mean, state.counts, state.phase, rules)
+    return best, is_decided(best, state.mean, state.counts, state.phase, rules)
 
 
-@leaf(spliced=True)
+@jit(spliced=True)
 def advance(
     state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int
 ) -> tuple[int, int]:
     """Sample until an arm's phase ends or the cap is reached: (that arm or -1, samples
     then).
     """
-    leader = face(state, rules)
+    leader = prepare_board(state, rules)
     left = max_samples - samples
-    ended, done = go(state.board, rules, leader, leaping, samples, left, False)
+    ended, done = sample_board(state.board, rules, leader, leaping, samples, left, False)
     return ended, samples + done
 
 
-@leaf(spliced=True)
-def go(
+@jit(spliced=True)
+def sample_board(
     board: Board,
     rules: PhasedRules,
     leader: int,
@@ -148,8 +148,8 @@ def go(
     return travel(board, leader, rules.beta, rules.ids, leaping, limit, whole)
 
 
-@leaf(spliced=True)
-def face(state: State, rules: PhasedRules) -> int:
+@jit(spliced=True)
+def prepare_board(state: State, rules: PhasedRules) -> int:
     """What stands still until the next release: the leader and the costs against it, or
     -1 and the members of a rule that keeps arms level.
     """
@@ -158,24 +158,26 @@ def face(state: State, rules: PhasedRules) -> int:
     if rules.bonus_scale > 0.0:
         fill_ucb_bonus(state.counts, rules.bonus_scale, state.bonus)
     if rules.sampling == TOP_TWO or rules.sampling >= EB_TC:
-        leader = best_arm(state.mean, state.active)
+        leader = find_best_arm(state.mean, state.active)
         if rules.sampling == TOP_TWO:
-            leader = ucb_leader(state.mean, state.bonus)
+            leader = find_ucb_leader(state.mean, state.bonus)
         fill_numerators(leader, state.mean, rules.cost, rules.half_epsilon, board.tops)
         for arm in range(board.pulls.size):
             board.inverse[arm] = 1.0 / board.pulls[arm]
         if rules.sampling == TRACK:
             fill_allocation(leader, board.tops, board.weights)
     elif rules.sampling == LUCB:
-        lucb_pair(best_arm(state.mean, state.active), state.mean, state.bonus, board.members)
+        mark_lucb_pair(
+            find_best_arm(state.mean, state.active), state.mean, state.bonus, board.members
+        )
     else:
         for arm in range(state.mean.size):
             board.members[arm] = state.active[arm]
     return leader
 
 
-@leaf
-def passes(
+@jit
+def is_beaten(
     stop: int,
     mean_best: float,
     mean_other: float,
@@ -205,12 +207,12 @@ def passes(
     return transport_cost(top, inverse_best, inverse_other, two_variance) >= low
 
 
-@leaf
-def passes_by_phase(
+@jit
+def is_beaten_by_phase(
     best: int, arm: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules
 ) -> bool:
-    """`passes` with the thresholds of the two arms' phases."""
-    return passes(
+    """`is_beaten` with the thresholds of the two arms' phases."""
+    return is_beaten(
         rules.stop,
         mean[best],
         mean[arm],
@@ -223,16 +225,16 @@ def passes_by_phase(
     )
 
 
-@leaf
-def should_stop(best: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
+@jit
+def is_decided(best: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
     """GLR stopping rule: the recommended arm beats every other one."""
     for arm in range(mean.size):
-        if arm != best and not passes_by_phase(best, arm, mean, count, phase, rules):
+        if arm != best and not is_beaten_by_phase(best, arm, mean, count, phase, rules):
             return False
     return True
 
 
-@leaf
+@jit
 def eliminate(
     best: int, mean: Floats, count: Ints, phase: Ints, active: Flags, rules: PhasedRules
 ) -> bool:
@@ -245,15 +247,15 @@ def eliminate(
     alone = True
     for arm in range(mean.size):
         if arm != best and active[arm]:
-            if passes_by_phase(best, arm, mean, count, phase, rules):
+            if is_beaten_by_phase(best, arm, mean, count, phase, rules):
                 active[arm] = False
             else:
                 alone = False
     return alone
 
 
-KEPT = 10**5
-LAST = 1e200
+KEPT_RULES = 10**5
+MAX_NUMERATOR = 1e200
 """A numerator beyond all others: with it an arm is the last to be challenger."""
 
 
@@ -269,31 +271,31 @@ class WholeRules(NamedTuple):
     """Whether arms that have doubled yield."""
 
 
-def whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> WholeRules:
+def make_whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> WholeRules:
     """The rules of a strategy with one global episode."""
-    pair = pair_thresholds(strategy, arms)
-    own = phase_bonus(strategy)
+    pair = make_pair_thresholds(strategy, arms)
+    own = make_phase_bonus(strategy)
 
-    @lru_cache(maxsize=KEPT)
+    @lru_cache(maxsize=KEPT_RULES)
     def thresholds(best: int, other: int) -> tuple[float, float]:
         low, high = pair(best, other)
         return float(low), float(high)
 
-    @lru_cache(maxsize=KEPT)
+    @lru_cache(maxsize=KEPT_RULES)
     def bonus(count: int) -> float:
         return float(own(count))
 
     return WholeRules(rules, thresholds, bonus, strategy.episodes == "global-yielding")
 
 
-@leaf
+@jit
 def begin_phase(state: State) -> None:
     """The phase ends when every arm has doubled."""
     for arm in range(state.mean.size):
         state.board.due[arm] = 2 * state.begun[arm]
 
 
-@leaf
+@jit
 def advance_whole(
     state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int, yields: bool
 ) -> tuple[int, int]:
@@ -303,19 +305,21 @@ def advance_whole(
     If arms yield, it goes from one arm's doubling to the next.
     """
     board, done, limit, ended = state.board, 0, max_samples - samples, -1
-    leader = face(state, rules)
+    leader = prepare_board(state, rules)
     while ended < 0 and done < limit:
         if yields:
             yield_doubled(board, leader)
-        ended, moved = go(board, rules, leader, leaping, samples + done, limit - done, not yields)
+        ended, moved = sample_board(
+            board, rules, leader, leaping, samples + done, limit - done, not yields
+        )
         done += moved
         if yields:
             begin_phase(state)
-            ended = ended if waiting_arms(board) == 0 else -1
+            ended = ended if count_waiting_arms(board) == 0 else -1
     return ended, samples + done
 
 
-@leaf
+@jit
 def yield_doubled(board: Board, leader: int) -> None:
     """Take the arms that have doubled out of the choice of the challenger; if all have,
     the first of them is it. None of them is due again.
@@ -323,8 +327,8 @@ def yield_doubled(board: Board, leader: int) -> None:
     pulls, due, tops, nobody = board.pulls, board.due, board.tops, True
     for arm in range(pulls.size):
         if pulls[arm] >= due[arm]:
-            due[arm] = NEVER
-            tops[arm] = LAST
+            due[arm] = NEVER_DUE
+            tops[arm] = MAX_NUMERATOR
         elif arm != leader:
             nobody = False
     if nobody:
@@ -342,12 +346,12 @@ def decide_whole(state: State, whole: WholeRules) -> tuple[int, bool]:
     """
     best = int(state.mean.argmax())
     others = (arm for arm in range(state.mean.size) if arm != best)
-    return best, all(_passes(state, whole, best, other) for other in others)
+    return best, all(_is_beaten(state, whole, best, other) for other in others)
 
 
-def _passes(state: State, whole: WholeRules, best: int, other: int) -> bool:
+def _is_beaten(state: State, whole: WholeRules, best: int, other: int) -> bool:
     low, high = whole.thresholds(int(state.counts[best]), int(state.counts[other]))
-    return passes(
+    return is_beaten(
         whole.rules.stop,
         float(state.mean[best]),
         float(state.mean[other]),

@@ -11,43 +11,54 @@ arm), true when all arms must have reached their due count (one global episode).
 import math
 
 from discreet._types import Floats, Ints
-from discreet.jit import leaf
-from discreet.strategies.phased.state import Board, step_fixed, step_ids, step_level, waiting_arms
-from discreet.strategies.sampling import LEAST_SHARE, least_pulled, priority, tracked
+from discreet.jit import jit
+from discreet.strategies.phased.state import (
+    Board,
+    count_waiting_arms,
+    step_fixed,
+    step_ids,
+    step_level,
+)
+from discreet.strategies.sampling import (
+    MIN_LEAP_SHARE,
+    compute_priority,
+    count_tracked,
+    find_least_pulled,
+)
 
-INFLATE = 1.0 + 1e-14
+ROUNDING_FACTOR = 1.0 + 1e-14
 """Covers every rounding error in the certificate, which needs an upper bound on M_b."""
 FAR = math.inf
 
 
-@leaf
-def rounds_for_leader(beta: float, pulls: int) -> int:
+@jit
+def find_leader_round(beta: float, pulls: int) -> int:
     """The first round after which the leader has `pulls` >= 1 tracked pulls."""
     rounds = max(int((pulls - 1) / beta), 1)
-    while rounds > 1 and tracked(beta, rounds - 1) >= pulls:
+    while rounds > 1 and count_tracked(beta, rounds - 1) >= pulls:
         rounds -= 1
-    while tracked(beta, rounds) < pulls:
+    while count_tracked(beta, rounds) < pulls:
         rounds += 1
     return rounds
 
 
-@leaf
-def rounds_for_challengers(beta: float, pulls: int) -> int:
+@jit
+def find_challengers_round(beta: float, pulls: int) -> int:
     """The first round after which challengers have taken `pulls` >= 1 pulls."""
     rounds = max(int(pulls / (1.0 - beta)), 1)
-    while rounds > 1 and rounds - 1 - tracked(beta, rounds - 1) >= pulls:
+    while rounds > 1 and rounds - 1 - count_tracked(beta, rounds - 1) >= pulls:
         rounds -= 1
-    while rounds - tracked(beta, rounds) < pulls:
+    while rounds - count_tracked(beta, rounds) < pulls:
         rounds += 1
     return rounds
 
 
-@leaf(inlined=True)
+@jit(inlined=True)
 def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
     """q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too small:
     p_b(n) <= M_b iff n q_b >= 1.
 
-    Divisions are replaced by the board's inverses; `INFLATE` covers what that rounds.
+    Divisions are replaced by the board's inverses; `ROUNDING_FACTOR` covers what that rounds.
     """
     tops, rest, inverse_guess, inverse_tops = (
         board.tops,
@@ -63,13 +74,13 @@ def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
                 first, second, top_arm = value, first, arm
             elif value > second:
                 second = value
-    first, second = first * INFLATE, second * INFLATE
+    first, second = first * ROUNDING_FACTOR, second * ROUNDING_FACTOR
     for arm in range(tops.size):
         rest[row, arm] = tops[arm] * (second if arm == top_arm else first) - x
 
 
-@leaf(inlined=True)
-def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
+@jit(inlined=True)
+def bound_misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
     """D over a segment of steps, from q_b at its two ends: pulls the guess may have
     given to the wrong arm.
 
@@ -84,8 +95,8 @@ def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
     return total
 
 
-@leaf(inlined=True)
-def line_covers(
+@jit(inlined=True)
+def is_covered_by_line(
     board: Board, leader: int, row: int, late: float, early: float, room: float, more: float
 ) -> bool:
     """D < r on a long segment at once, from q_b at its two ends, where N_B is `late`
@@ -115,8 +126,8 @@ def line_covers(
     return near + slack < room and far * (1.0 + 1e-9) + slack < more
 
 
-@leaf(spliced=True)
-def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
+@jit(spliced=True)
+def find_uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
     """The certificate (docs, "The leap"): 0 if the greedy's counts at round `end` are
     certainly `board.guess`.
 
@@ -130,17 +141,17 @@ def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> i
         if arm != leader:
             board.inverse_guess[arm] = 1.0 / guess[arm]
             board.inverse_tops[arm] = 1.0 / board.tops[arm]
-    base = pulls[leader] - tracked(beta, begin)
-    taken = end - tracked(beta, end)
+    base = pulls[leader] - count_tracked(beta, begin)
+    taken = end - count_tracked(beta, end)
     ratio = (1.0 - beta) / beta
     row, lines = 1, 2
-    fill_rest(board, leader, 1.0 / (base + tracked(beta, end)), 1 - row)
+    fill_rest(board, leader, 1.0 / (base + count_tracked(beta, end)), 1 - row)
     high, low = end, max(begin, end - 8)
     for _ in range(200):
-        own = tracked(beta, low)
+        own = count_tracked(beta, low)
         fill_rest(board, leader, 1.0 / (base + own), row)
-        room = taken - (high - tracked(beta, high)) + 1
-        wrong = misplaced(guess, pulls, rest, leader)
+        room = taken - (high - count_tracked(beta, high)) + 1
+        wrong = bound_misplaced(guess, pulls, rest, leader)
         if wrong >= room:
             if high - low == 1:
                 break
@@ -152,10 +163,10 @@ def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> i
         room = taken - (high - own) + 1
         if lines > 0 and room > 2 * guess.size:
             lines -= 1
-            first = tracked(beta, begin)
+            first = count_tracked(beta, begin)
             fill_rest(board, leader, 1.0 / pulls[leader], 2)
             late, early = float(base + own), float(pulls[leader])
-            if late > early and line_covers(
+            if late > early and is_covered_by_line(
                 board, leader, 1 - row, late, early, taken - ratio * own, taken - ratio * first
             ):
                 return 0
@@ -164,13 +175,13 @@ def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> i
     return end - high + 1
 
 
-NEAR = 150
+MIN_LEAP_SAMPLES = 150
 """Samples: a phase end closer than this is stepped to."""
 # --- the guess ------------------------------------------------------------------------
 
 
-@leaf
-def sole_challenger(leader: int, tops: Floats) -> int:
+@jit
+def find_sole_challenger(leader: int, tops: Floats) -> int:
     """The arm that takes every challenger pull: the lowest with numerator 0, or the
     only one of two arms; else -1.
     """
@@ -180,8 +191,8 @@ def sole_challenger(leader: int, tops: Floats) -> int:
     return -1
 
 
-@leaf(inlined=True)
-def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
+@jit(inlined=True)
+def count_pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
     """Challenger pulls until the first (`whole`: the last) challenger is due, on the
     static level set at 1/N_B = x.
 
@@ -191,7 +202,7 @@ def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
     level = FAR if whole else -1.0
     for arm in range(due.size):
         if arm != leader and pulls[arm] < due[arm]:
-            value = priority(1.0 / (due[arm] - 1), x, tops[arm])
+            value = compute_priority(1.0 / (due[arm] - 1), x, tops[arm])
             level = min(level, value) if whole else max(level, value)
     if level == FAR:
         return 0.0
@@ -205,10 +216,8 @@ def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
     return total
 
 
-@leaf(inlined=True)
-def expected_end(
-    board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool
-) -> int:
+@jit(inlined=True)
+def expect_end(board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool) -> int:
     """Round, at most `limit`, at which challengers are expected to end the phase: a
     guess, `limit` if none sooner.
     """
@@ -217,7 +226,7 @@ def expected_end(
     last_rounds, last_lack = low, FAR
     for _ in range(64):
         x = 1.0 / (board.pulls[leader] + beta * (rounds - begin))
-        lack = pulls_to_end(board, leader, x, whole) - (1.0 - beta) * (rounds - begin)
+        lack = count_pulls_to_end(board, leader, x, whole) - (1.0 - beta) * (rounds - begin)
         if lack > 0.0:
             low = rounds
         else:
@@ -233,16 +242,16 @@ def expected_end(
     return min(int(rounds), limit)
 
 
-@leaf(inlined=True)
+@jit(inlined=True)
 def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> bool:
     """The static level set at round `end` into `board.guess`: Newton on the level, then
     unit repairs.
     """
     pulls, tops, guess = board.pulls, board.tops, board.guess
-    leader_pulls = tracked(beta, end) - tracked(beta, begin)
+    leader_pulls = count_tracked(beta, end) - count_tracked(beta, begin)
     x = 1.0 / (pulls[leader] + leader_pulls)
     goal = end - begin - leader_pulls
-    level = newton_level(board, leader, x, goal)
+    level = solve_level(board, leader, x, goal)
     total = 0
     for arm in range(guess.size):
         guess[arm] = pulls[arm]
@@ -261,8 +270,8 @@ def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> 
     return False
 
 
-@leaf(inlined=True)
-def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
+@jit(inlined=True)
+def solve_level(board: Board, leader: int, x: float, goal: int) -> float:
     """The priority level whose level set holds about `goal` new pulls, rounding up
     counted as half a pull an arm.
 
@@ -273,7 +282,7 @@ def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
     level = 0.0
     for arm in range(pulls.size):
         if arm != leader:
-            level = max(level, priority(1.0 / (pulls[arm] + goal), x, tops[arm]))
+            level = max(level, compute_priority(1.0 / (pulls[arm] + goal), x, tops[arm]))
     for _ in range(40):
         total, slope = 0.0, 0.0
         for arm in range(pulls.size):
@@ -288,7 +297,7 @@ def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
     return level
 
 
-@leaf
+@jit
 def add_pull(board: Board, leader: int, x: float) -> None:
     """One more challenger pull in the guess: to the largest priority, ties to the
     lowest index.
@@ -297,27 +306,27 @@ def add_pull(board: Board, leader: int, x: float) -> None:
     chosen, most = -1, -1.0
     for arm in range(guess.size):
         if arm != leader:
-            value = priority(1.0 / guess[arm], x, tops[arm])
+            value = compute_priority(1.0 / guess[arm], x, tops[arm])
             if value > most:
                 chosen, most = arm, value
     guess[chosen] += 1
 
 
-@leaf
+@jit
 def remove_pull(board: Board, leader: int, x: float) -> None:
     """One challenger pull less in the guess: the one that came last."""
     guess, pulls, tops = board.guess, board.pulls, board.tops
     chosen, least = -1, FAR
     for arm in range(guess.size):
         if arm != leader and guess[arm] > pulls[arm]:
-            value = priority(1.0 / (guess[arm] - 1), x, tops[arm])
+            value = compute_priority(1.0 / (guess[arm] - 1), x, tops[arm])
             if value <= least:
                 chosen, least = arm, value
     guess[chosen] -= 1
 
 
-@leaf(inlined=True)
-def guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bool:
+@jit(inlined=True)
+def has_guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bool:
     """Whether the phase would have ended at or before the guess."""
     guess, due = board.guess, board.due
     waiting = 0
@@ -333,21 +342,21 @@ def guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bo
 # --- leaping --------------------------------------------------------------------------
 
 
-@leaf(inlined=True)
-def land(board: Board, leader: int, beta: float, end: int) -> int:
+@jit(inlined=True)
+def take_guess(board: Board, leader: int, beta: float, end: int) -> int:
     """Take the guess over as the counts at round `end`; samples passed."""
     guess, pulls, inverse = board.guess, board.pulls, board.inverse
     begin = int(board.led[leader])
-    guess[leader] = pulls[leader] + tracked(beta, end) - tracked(beta, begin)
+    guess[leader] = pulls[leader] + count_tracked(beta, end) - count_tracked(beta, begin)
     for arm in range(guess.size):
         pulls[arm] = guess[arm]
         inverse[arm] = 1.0 / pulls[arm]
     board.led[leader] = end
-    board.led_pulls[leader] = tracked(beta, end)
+    board.led_pulls[leader] = count_tracked(beta, end)
     return end - begin
 
 
-@leaf
+@jit
 def leap_single(
     board: Board, leader: int, arm: int, beta: float, remaining: int, whole: bool
 ) -> int:
@@ -356,50 +365,50 @@ def leap_single(
     """
     begin = int(board.led[leader])
     limit = begin + remaining
-    own = leader_end(board, leader, beta, begin, remaining)
-    taken = begin - tracked(beta, begin)
+    own = find_leader_end(board, leader, beta, begin, remaining)
+    taken = begin - count_tracked(beta, begin)
     lack = min(board.due[arm] - board.pulls[arm], remaining + 1)
-    other = rounds_for_challengers(beta, taken + lack) if lack > 0 else begin
+    other = find_challengers_round(beta, taken + lack) if lack > 0 else begin
     end = min(own, other)
     if whole:
-        idle = waiting_arms(board) - int(own > begin) - int(other > begin)
+        idle = count_waiting_arms(board) - int(own > begin) - int(other > begin)
         end = limit + 1 if idle > 0 else max(own, other)
     end = min(end - 1, limit)
     for other in range(board.pulls.size):
         board.guess[other] = board.pulls[other]
-    board.guess[arm] += end - tracked(beta, end) - taken
-    return land(board, leader, beta, end)
+    board.guess[arm] += end - count_tracked(beta, end) - taken
+    return take_guess(board, leader, beta, end)
 
 
-@leaf
-def leader_end(board: Board, leader: int, beta: float, begin: int, remaining: int) -> int:
+@jit
+def find_leader_end(board: Board, leader: int, beta: float, begin: int, remaining: int) -> int:
     """Round at which the leader's own due count is reached; past the cap if that comes
     first.
     """
     lack = min(board.due[leader] - board.pulls[leader], remaining + 1)
     if lack <= 0:
         return begin
-    return rounds_for_leader(beta, tracked(beta, begin) + lack)
+    return find_leader_round(beta, count_tracked(beta, begin) + lack)
 
 
-@leaf(spliced=True)
+@jit(spliced=True)
 def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bool) -> int:
     """Leap towards the phase end without passing it; samples passed, 0 if the end is
     near or nothing is certified.
     """
-    if not LEAST_SHARE <= beta <= 1.0 - LEAST_SHARE:
+    if not MIN_LEAP_SHARE <= beta <= 1.0 - MIN_LEAP_SHARE:
         return 0
-    single = sole_challenger(leader, board.tops)
+    single = find_sole_challenger(leader, board.tops)
     if single >= 0:
         return leap_single(board, leader, single, beta, remaining, whole)
     begin = int(board.led[leader])
     limit = begin + remaining
-    own = leader_end(board, leader, beta, begin, remaining)
+    own = find_leader_end(board, leader, beta, begin, remaining)
     if not whole:
         limit = min(limit, own)
-    if limit - begin < NEAR:
+    if limit - begin < MIN_LEAP_SAMPLES:
         return 0
-    end = expected_end(board, leader, beta, begin, limit, whole)
+    end = expect_end(board, leader, beta, begin, limit, whole)
     if whole:
         end = min(max(end, own), limit)
     margin = int((0.5 * board.pulls.size + 2.0) / (1.0 - beta)) + 1
@@ -408,7 +417,7 @@ def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bo
     else:
         end -= margin
     for _ in range(8):
-        if end - begin < NEAR // 2:
+        if end - begin < MIN_LEAP_SAMPLES // 2:
             return 0
         if fill_guess(board, leader, beta, begin, end):
             moved = try_landing(board, leader, beta, begin, end, limit, whole)
@@ -422,7 +431,7 @@ def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bo
     return 0
 
 
-@leaf(spliced=True)
+@jit(spliced=True)
 def try_landing(
     board: Board, leader: int, beta: float, begin: int, end: int, limit: int, whole: bool
 ) -> int:
@@ -433,21 +442,21 @@ def try_landing(
     certified.
     """
     arms = board.guess.size
-    base = board.pulls[leader] - tracked(beta, begin)
+    base = board.pulls[leader] - count_tracked(beta, begin)
     for _ in range(arms + 2):
-        if end > limit or guess_ended(board, leader, base + tracked(beta, end), whole):
+        if end > limit or has_guess_ended(board, leader, base + count_tracked(beta, end), whole):
             return -1
-        gap = uncovered(board, leader, beta, begin, end)
+        gap = find_uncovered(board, leader, beta, begin, end)
         if gap == 0:
-            return land(board, leader, beta, end)
+            return take_guess(board, leader, beta, end)
         if gap * (1.0 - beta) > 4 * arms + 16:
             return 0
-        end = rounds_for_challengers(beta, end - tracked(beta, end) + 1)
-        add_pull(board, leader, 1.0 / (base + tracked(beta, end - 1)))
+        end = find_challengers_round(beta, end - count_tracked(beta, end) + 1)
+        add_pull(board, leader, 1.0 / (base + count_tracked(beta, end - 1)))
     return 0
 
 
-@leaf
+@jit
 def leap_level(board: Board, remaining: int, whole: bool) -> int:
     """Leap for uniform, elimination and LUCB: the water level rises to one pull before
     the phase end, or the cap.
@@ -478,11 +487,11 @@ def leap_level(board: Board, remaining: int, whole: bool) -> int:
     return remaining
 
 
-@leaf
+@jit
 def raise_level(board: Board, steps: int) -> None:
     """Give `steps` pulls to the members, always to the least pulled."""
     pulls, members = board.pulls, board.members
-    low = int(pulls[least_pulled(members, pulls)])
+    low = int(pulls[find_least_pulled(members, pulls)])
     high = low + steps + 1
     while high - low > 1:
         level = (low + high) // 2
@@ -508,7 +517,7 @@ def raise_level(board: Board, steps: int) -> None:
 # --- from one release to the next -----------------------------------------------------
 
 
-@leaf(spliced=True)
+@jit(spliced=True)
 def travel(
     board: Board, leader: int, beta: float, ids: bool, leaping: bool, limit: int, whole: bool
 ) -> tuple[int, int]:
@@ -526,7 +535,7 @@ def travel(
                 done += leap_fixed(board, leader, beta, steps, whole)
             else:
                 done += leap_level(board, steps, whole)
-            steps = min(limit - done, NEAR)
+            steps = min(limit - done, MIN_LEAP_SAMPLES)
         if leader < 0:
             ended, stepped = step_level(board, steps, whole)
         elif ids:

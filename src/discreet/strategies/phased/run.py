@@ -16,30 +16,39 @@ from discreet.strategies.phased.decide import (
     decide,
     decide_whole,
     fill_bonus,
-    new_state,
+    make_state,
+    make_whole_rules,
     publish,
     set_due,
-    whole_rules,
 )
-from discreet.strategies.phased.state import phased_evidence, phased_rules
-from discreet.strategies.run import ArmView, Deal, Margin, Pair, Place, Radii, Run, in_order
+from discreet.strategies.phased.state import make_phased_rules, measure_phased_evidence
+from discreet.strategies.run import (
+    ArmBatch,
+    ArmView,
+    DrawArm,
+    Margin,
+    Pair,
+    Radii,
+    Run,
+    choose_first,
+)
 from discreet.strategies.sampling import TRACK
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import plain, sum_noise
+from discreet.strategies.units import compute_sum_noise, replace_nan
 from discreet.theory.thresholds import c_gaussian, phase_number
 
 PHASES = math.pi**2 / 6
 """At least the sum of one over the squares of all phase numbers."""
 
 
-def phased_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha: float) -> float:
+def compute_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha: float) -> float:
     """Passed at any time with a probability of at most alpha, by means of so many
     outcomes each. Where means keep all outcomes, no noise is added to them.
     """
     if not forget:
         return math.sqrt((1 / one + 1 / other) / 2 * float(c_gaussian(one, other, 2, alpha)))
     numbers = [float(phase_number(count)) for count in (one, other)]
-    sigma = sum_noise(strategy)
+    sigma = compute_sum_noise(strategy)
     variance = sum(1 / (4 * count) + (sigma / count) ** 2 for count in (one, other))
     laplace = strategy.trust_model.noised and not sigma
     share = alpha / 2 if laplace else alpha
@@ -59,13 +68,15 @@ class PhasedRun(Run):
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
-        self.rules = phased_rules(strategy, arms)
-        self.whole = whole_rules(strategy, arms, self.rules) if strategy.together else None
-        self.state = new_state(arms)
+        self.rules = make_phased_rules(strategy, arms)
+        self.whole = (
+            make_whole_rules(strategy, arms, self.rules) if strategy.has_global_episode else None
+        )
+        self.state = make_state(arms)
         self.ended = -1
         """The arm whose pull ended a phase that is not released yet."""
 
-    def arrays(self) -> dict[str, Any]:
+    def list_arrays(self) -> dict[str, Any]:
         """The public counts, and what was released."""
         state, board = self.state, self.state.board
         owed = {"board.owed": board.owed} if self.rules.sampling == TRACK else {}
@@ -85,22 +96,22 @@ class PhasedRun(Run):
             **owed,
         }
 
-    def take(self, deal: Deal = in_order) -> Place | None:
+    def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """Every arm once, then one step of `advance`."""
-        places = self._go(1, False)
+        places = self._assign(1, False)
         return places[0] if places else None
 
-    def take_all(self) -> list[Place]:
+    def assign_all(self) -> list[ArmBatch]:
         """As step by step, but leaping: the time it takes hardly grows with the phase.
         (With IDS it does.)
         """
-        return self._go(self.cap - self.samples, True)
+        return self._assign(self.cap - self.samples, True)
 
-    def _go(self, most: int, leaping: bool) -> list[Place]:
+    def _assign(self, most: int, leaping: bool) -> list[ArmBatch]:
         """Take up to so many places, not beyond the end of a phase."""
         if self.stopped or self.ended >= 0 or self.samples >= self.cap:
             return []
-        before, until = self._assigned(), min(self.samples + most, self.cap)
+        before, until = self._count_assigned(), min(self.samples + most, self.cap)
         if self.samples < self.arms:
             self.samples = min(until, self.arms)
             self.ended = self.arms - 1 if self.samples == self.arms else -1
@@ -110,19 +121,19 @@ class PhasedRun(Run):
                 advance(*way) if self.whole is None else advance_whole(*way, self.whole.yields)
             )
             self.ended, self.samples = int(ended), int(samples)
-        more = self._assigned() - before
+        more = self._count_assigned() - before
         return [
-            Place(arm, int(self.state.phase[arm]) + 1, int(more[arm]))
+            ArmBatch(arm, int(self.state.phase[arm]) + 1, int(more[arm]))
             for arm in np.flatnonzero(more).tolist()
         ]
 
-    def _assigned(self) -> Ints:
+    def _count_assigned(self) -> Ints:
         """[arm]: how many people it has; the board begins with one each."""
         if self.samples >= self.arms:
             return self.state.board.pulls.copy()
         return (np.arange(self.arms) < self.samples).astype(np.int64)
 
-    def due(self) -> list[Place]:
+    def list_due(self) -> list[ArmBatch]:
         """All arms at first and with one global episode, else the arm that doubled."""
         if self.ended < 0:
             return []
@@ -130,12 +141,13 @@ class PhasedRun(Run):
         everyone = self.whole is not None or self.samples == self.arms
         arms = range(self.arms) if everyone else (self.ended,)
         return [
-            Place(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm])) for arm in arms
+            ArmBatch(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm]))
+            for arm in arms
         ]
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Publish means and counts, then decide."""
-        for (arm, _, fresh), total in zip(self.due(), sums, strict=True):
+        for (arm, _, fresh), total in zip(self.list_due(), sums, strict=True):
             publish(self.state, self.rules.forget, arm, fresh, total)
             if self.whole is None:
                 set_due(self.state, self.rules, arm)
@@ -151,7 +163,7 @@ class PhasedRun(Run):
         best, stopped = decide(self.state, self.rules)
         return int(best), bool(stopped)
 
-    def would_stop(self, delta: float) -> bool:
+    def can_stop(self, delta: float) -> bool:
         """The stopping rule at another δ on this state."""
         if self.recommendation is None:
             return False
@@ -159,15 +171,15 @@ class PhasedRun(Run):
         other.load(self.dump())
         return other._decide()[1]
 
-    def evidence(self) -> list[float | None]:
+    def measure_evidence(self) -> list[float | None]:
         """By the last released means; not with one global episode."""
         state = self.state
         if self.whole is not None or not state.counts.all():
-            return super().evidence()
+            return super().measure_evidence()
         counts = state.counts.astype(float)
-        return plain(phased_evidence(self.strategy, self.rules, state.mean, counts))
+        return replace_nan(measure_phased_evidence(self.strategy, self.rules, state.mean, counts))
 
-    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+    def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """By Hoeffding's inequality and the tails of the noise, for all phases."""
         mean, counts = self.state.mean, self.state.counts
         sizes = int(counts[one]), int(counts[other])
@@ -176,13 +188,13 @@ class PhasedRun(Run):
         strategy, forget = self.strategy, bool(self.rules.forget)
 
         def radius(alpha: float) -> float:
-            return phased_radius(strategy, forget, *sizes, alpha)
+            return compute_radius(strategy, forget, *sizes, alpha)
 
         return Radii(float(mean[one] - mean[other]), radius)
 
-    def table(self) -> list[ArmView]:
+    def view_arms(self) -> list[ArmView]:
         """Pulls are public from the start, means from the first release on."""
-        state, assigned = self.state, self._assigned()
+        state, assigned = self.state, self._count_assigned()
         means = [
             float(mean) if count else None
             for mean, count in zip(state.mean, state.counts, strict=True)
@@ -193,6 +205,6 @@ class PhasedRun(Run):
         ]
 
 
-def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
     """A run that has not begun."""
     return PhasedRun(strategy, arms, cap)

@@ -11,21 +11,21 @@ import numpy as np
 
 from discreet._types import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
-from discreet.jit import leaf
+from discreet.jit import jit
 from discreet.strategies import units
-from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold, checked_table
+from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold, check_table
 from discreet.strategies.sampling import (
-    FILTER,
+    CHALLENGER_FILTER,
     SAMPLINGS,
-    UNITS,
-    challenger,
-    ids_share,
-    improved_cost,
-    least_pulled,
-    most_owed,
+    UNITS_PER_SAMPLE,
+    compute_ids_share,
+    compute_improved_cost,
+    compute_priority,
+    find_challenger,
+    find_least_pulled,
+    find_most_owed,
+    is_leader_due,
     owe,
-    priority,
-    tracks_leader,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.theory import thresholds
@@ -61,8 +61,8 @@ class Board(NamedTuple):
     """The allocation that Track-and-Stop tracks until the next release."""
 
 
-@leaf(allocates=True)
-def new_board(arms: int) -> Board:
+@jit(allocates=True)
+def make_board(arms: int) -> Board:
     """A board with every arm pulled once."""
     return Board(
         np.ones(arms, np.int64),
@@ -77,13 +77,13 @@ def new_board(arms: int) -> Board:
         np.zeros(arms),
         np.zeros(arms),
         np.zeros((3, arms)),
-        np.full(arms, UNITS, np.int64),
+        np.full(arms, UNITS_PER_SAMPLE, np.int64),
         np.zeros(arms),
     )
 
 
-@leaf
-def waiting_arms(board: Board) -> int:
+@jit
+def count_waiting_arms(board: Board) -> int:
     """Arms short of their due count."""
     pulls, due = board.pulls, board.due
     waiting = 0
@@ -93,13 +93,13 @@ def waiting_arms(board: Board) -> int:
     return waiting
 
 
-@leaf
-def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
-    """`challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that,
+@jit
+def find_steady_challenger(leader: int, board: Board) -> tuple[int, float]:
+    """`find_challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that,
     it stays the challenger.
 
     Until a release every priority only falls, and those of the others are at most the
-    second largest now. `FILTER` covers what the product with an inverse and the bound
+    second largest now. `CHALLENGER_FILTER` covers what the product with an inverse and the bound
     round; where it cannot tell, arms are compared as there.
     """
     inverse, tops, inverse_tops = board.inverse, board.tops, board.inverse_tops
@@ -110,34 +110,34 @@ def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
             continue
         if tops[arm] <= 0.0:
             return arm, -1.0
-        value = priority(inverse[arm], inverse_leader, tops[arm])
+        value = compute_priority(inverse[arm], inverse_leader, tops[arm])
         if value > first:
             chosen, first, second = arm, value, first
         elif value > second:
             second = value
-        skip = second * FILTER
-    return chosen, second * tops[chosen] / FILTER
+        skip = second * CHALLENGER_FILTER
+    return chosen, second * tops[chosen] / CHALLENGER_FILTER
 
 
-@leaf
+@jit
 def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
     """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the
     phase or -1, samples).
 
     The path of every sample: what changes is kept in local variables, and a challenger
-    is asked for again only when another one may have come up (`steady_challenger`).
+    is asked for again only when another one may have come up (`find_steady_challenger`).
     """
     pulls, due, inverse = board.pulls, board.due, board.inverse
     for arm in range(pulls.size):
         board.inverse_tops[arm] = 1.0 / board.tops[arm] if board.tops[arm] > 0.0 else np.inf
     led, led_pulls = board.led[leader], board.led_pulls[leader]
-    waiting = waiting_arms(board) if whole else 1
+    waiting = count_waiting_arms(board) if whole else 1
     rival, bound, ended, done = leader, np.inf, -1, 0
     count = own = pulls[leader]
     inverse_rival = inverse_own = inverse[leader]
     due_rival = due_own = due[leader]
     while done < steps and ended < 0:
-        if tracks_leader(led, led_pulls, beta):
+        if is_leader_due(led, led_pulls, beta):
             led_pulls += 1
             own += 1
             inverse_own = 1.0 / own
@@ -148,7 +148,7 @@ def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) 
             if not inverse_rival + inverse_own > bound:
                 pulls[rival], inverse[rival] = count, inverse_rival
                 inverse[leader] = inverse_own
-                rival, bound = steady_challenger(leader, board)
+                rival, bound = find_steady_challenger(leader, board)
                 count, due_rival = pulls[rival], due[rival]
             count += 1
             inverse_rival = 1.0 / count
@@ -163,17 +163,17 @@ def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) 
     return ended, done
 
 
-@leaf
+@jit
 def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, int]:
     """Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C + N_B) over
     the rounds of this leader.
     """
     pulls, due, inverse = board.pulls, board.due, board.inverse
-    waiting = waiting_arms(board) if whole else 1
+    waiting = count_waiting_arms(board) if whole else 1
     ended, done = -1, 0
     while done < steps and ended < 0:
-        arm = challenger(leader, inverse, board.tops)
-        board.share[leader] += ids_share(pulls[arm], pulls[leader])
+        arm = find_challenger(leader, inverse, board.tops)
+        board.share[leader] += compute_ids_share(pulls[arm], pulls[leader])
         if board.led_pulls[leader] <= board.share[leader]:
             arm = leader
             board.led_pulls[leader] += 1
@@ -188,7 +188,7 @@ def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, i
     return ended, done
 
 
-@leaf
+@jit
 def step_improved(
     board: Board,
     leader: int,
@@ -200,14 +200,14 @@ def step_improved(
 ) -> tuple[int, int]:
     """Top Two with the TCI challenger, with a fixed share or IDS."""
     pulls, inverse = board.pulls, board.inverse
-    waiting = waiting_arms(board) if whole else 1
+    waiting = count_waiting_arms(board) if whole else 1
     ended, done = -1, 0
     while done < steps and ended < 0:
         arm = leader
-        if ids or not tracks_leader(board.led[leader], board.led_pulls[leader], beta):
-            arm = improved_challenger(leader, board, two_variance)
+        if ids or not is_leader_due(board.led[leader], board.led_pulls[leader], beta):
+            arm = find_improved_challenger(leader, board, two_variance)
         if ids:
-            board.share[leader] += ids_share(pulls[arm], pulls[leader])
+            board.share[leader] += compute_ids_share(pulls[arm], pulls[leader])
             if board.led_pulls[leader] <= board.share[leader]:
                 arm = leader
         board.led[leader] += 1
@@ -223,14 +223,14 @@ def step_improved(
     return ended, done
 
 
-@leaf
-def improved_challenger(leader: int, board: Board, two_variance: float) -> int:
+@jit
+def find_improved_challenger(leader: int, board: Board, two_variance: float) -> int:
     """TCI challenger: smallest W + log N, ties to the lowest index."""
     inverse = board.inverse
     chosen, least = -1, 0.0
     for arm in range(inverse.size):
         if arm != leader:
-            value = improved_cost(
+            value = compute_improved_cost(
                 board.tops[arm], inverse[leader], inverse[arm], two_variance, board.pulls[arm]
             )
             if chosen < 0 or value < least:
@@ -238,17 +238,17 @@ def improved_challenger(leader: int, board: Board, two_variance: float) -> int:
     return chosen
 
 
-@leaf
+@jit
 def step_owed(board: Board, best: int, samples: int, steps: int, whole: bool) -> tuple[int, int]:
     """Track-and-Stop: the allocation stands still until the next release, the least
     share of every arm falls with time.
     """
     pulls, due = board.pulls, board.due
-    waiting = waiting_arms(board) if whole else 1
+    waiting = count_waiting_arms(board) if whole else 1
     ended, done = -1, 0
     while done < steps and ended < 0:
         owe(best, board.weights, samples + done, board.owed)
-        arm = most_owed(board.owed, pulls)
+        arm = find_most_owed(board.owed, pulls)
         done += 1
         pulls[arm] += 1
         if pulls[arm] == due[arm]:
@@ -258,16 +258,16 @@ def step_owed(board: Board, best: int, samples: int, steps: int, whole: bool) ->
     return ended, done
 
 
-@leaf
+@jit
 def step_level(board: Board, steps: int, whole: bool) -> tuple[int, int]:
     """Always pull the least pulled member: uniform, elimination and LUCB between two
     releases.
     """
     pulls, due, members = board.pulls, board.due, board.members
-    waiting = waiting_arms(board) if whole else 1
+    waiting = count_waiting_arms(board) if whole else 1
     ended, done = -1, 0
     while done < steps and ended < 0:
-        arm = least_pulled(members, pulls)
+        arm = find_least_pulled(members, pulls)
         done += 1
         pulls[arm] += 1
         if pulls[arm] == due[arm]:
@@ -278,11 +278,11 @@ def step_level(board: Board, steps: int, whole: bool) -> tuple[int, int]:
 
 
 LOW, SPLIT, EITHER = 0, 1, 2
-"""Codes of the stopping rules, see `decide.passes`."""
+"""Codes of the stopping rules, see `decide.is_beaten`."""
 COSTS = {"gaussian": GAUSSIAN, "private": PRIVATE}
-LONGEST = 1024
+MAX_CUSTOM_PHASES = 1024
 """Phases of a grid of your own: its tables hold as many rows."""
-PHASES = 62
+DOUBLING_PHASES = 62
 """Doubling reaches 2^61 pulls, far beyond any cap."""
 
 
@@ -325,7 +325,7 @@ class PhasedRules(NamedTuple):
     """The scale of Gaussian noise on sums; 0 if noise is Laplace noise, or none."""
 
 
-def phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
+def make_phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
     """The rules of a phased strategy, with tables over the phases of its grid.
 
     Tables take longer to make than many a run; those without functions of one's own are
@@ -334,44 +334,44 @@ def phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
     data = all(
         isinstance(part, str) for part in (strategy.threshold, strategy.bonus, strategy.grid)
     )
-    return _kept_rules(strategy, arms) if data else _phased_rules(strategy, arms)
+    return _make_kept_rules(strategy, arms) if data else _make_phased_rules(strategy, arms)
 
 
 @lru_cache(maxsize=32)
-def _kept_rules(strategy: Strategy, arms: int) -> PhasedRules:
-    return _phased_rules(strategy, arms)
+def _make_kept_rules(strategy: Strategy, arms: int) -> PhasedRules:
+    return _make_phased_rules(strategy, arms)
 
 
-def _phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
-    counts = phase_counts(strategy)
-    low, high = pair_thresholds(strategy, arms)(counts[:, np.newaxis], counts)
+def _make_phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
+    counts = count_by_phase(strategy)
+    low, high = make_pair_thresholds(strategy, arms)(counts[:, np.newaxis], counts)
     square = (len(counts), len(counts))
     return PhasedRules(
         sampling=SAMPLINGS[strategy.sampling],
         cost=COSTS[strategy.cost],
-        stop=_stop(strategy),
+        stop=_choose_stop_code(strategy),
         half_epsilon=math.inf if strategy.epsilon is None else strategy.epsilon / 2,
-        two_variance=units.two_variance(strategy),
+        two_variance=units.compute_two_variance(strategy),
         beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
         ids=strategy.beta == "ids",
-        bonus=checked_table("bonus", phase_bonus(strategy)(counts), counts.shape),
-        low=checked_table("threshold", low, square),
-        high=checked_table("threshold", high, square),
-        bonus_scale=units.bonus_scale(strategy)
-        if not strategy.part.forgets and strategy.bonus == "ucb"
+        bonus=check_table("bonus", make_phase_bonus(strategy)(counts), counts.shape),
+        low=check_table("threshold", low, square),
+        high=check_table("threshold", high, square),
+        bonus_scale=units.compute_bonus_scale(strategy)
+        if not strategy.spec.forgets and strategy.bonus == "ucb"
         else 0.0,
-        forget=strategy.part.forgets,
-        grid=grid(strategy),
-        sigma=units.sum_noise(strategy),
+        forget=strategy.spec.forgets,
+        grid=make_grid(strategy),
+        sigma=units.compute_sum_noise(strategy),
     )
 
 
-def grid(strategy: Strategy) -> Ints:
+def make_grid(strategy: Strategy) -> Ints:
     """grid[k]: an arm's pulls when its phase k is complete; entry 0 is not used."""
     if isinstance(strategy.grid, str):
-        return np.concatenate([[0], 2 ** np.arange(PHASES, dtype=np.int64)])
+        return np.concatenate([[0], 2 ** np.arange(DOUBLING_PHASES, dtype=np.int64)])
     pulls = [0]
-    while pulls[-1] < 2**61 and len(pulls) <= LONGEST:
+    while pulls[-1] < 2**61 and len(pulls) <= MAX_CUSTOM_PHASES:
         try:
             pulls.append(min(int(strategy.grid.function(len(pulls))), 2**62))
         except (TypeError, ValueError, OverflowError) as error:
@@ -389,16 +389,16 @@ def grid(strategy: Strategy) -> Ints:
     return np.array(pulls, dtype=np.int64)
 
 
-def phase_counts(strategy: Strategy) -> Floats:
+def count_by_phase(strategy: Strategy) -> Floats:
     """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry
     0.
     """
-    pulls = grid(strategy).astype(np.float64)
-    counts = np.diff(pulls, prepend=0.0) if strategy.part.forgets else pulls
+    pulls = make_grid(strategy).astype(np.float64)
+    counts = np.diff(pulls, prepend=0.0) if strategy.spec.forgets else pulls
     return np.maximum(counts, 1.0)
 
 
-def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
+def make_phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
     """The leader's bonus by an arm's local count. Without privacy it is b^G instead,
     which needs all counts.
     """
@@ -406,25 +406,27 @@ def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
         custom = strategy.bonus.function
         return lambda count: np.asarray(custom(count), dtype=np.float64)
     epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
-    if (sigma := units.sum_noise(strategy)) > 0:
+    if (sigma := units.compute_sum_noise(strategy)) > 0:
         return lambda count: thresholds.bonus_concentrated(count, sigma)
     return lambda count: thresholds.bonus_private(count, epsilon)
 
 
-def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple[Floats, Floats]]:
+def make_pair_thresholds(
+    strategy: Strategy, arms: int
+) -> Callable[[Any, Any], tuple[Floats, Floats]]:
     """The thresholds (low, high) of a phased strategy, as a function of the two counts,
-    see `decide.passes`.
+    see `decide.is_beaten`.
     """
     if isinstance(strategy.threshold, CustomThreshold):
         custom = strategy.threshold.function
         return lambda a, b: _twice(np.asarray(custom(a, b), dtype=np.float64))
     if strategy.threshold == "empirical":
-        return _empirical_thresholds(strategy.delta, strategy.epsilon, strategy.cost)
-    delta, epsilon, sigma = strategy.delta, strategy.epsilon, units.sum_noise(strategy)
+        return _make_empirical_thresholds(strategy.delta, strategy.epsilon, strategy.cost)
+    delta, epsilon, sigma = strategy.delta, strategy.epsilon, units.compute_sum_noise(strategy)
     if sigma > 0:
         return lambda a, b: _twice(thresholds.c_concentrated(a, b, arms, delta, sigma))
     if epsilon is None:
-        plain = thresholds.c_forgetting if strategy.part.forgets else thresholds.c_gaussian
+        plain = thresholds.c_forgetting if strategy.spec.forgets else thresholds.c_gaussian
         return lambda a, b: _twice(plain(a, b, arms, delta))
     if strategy.cost == "gaussian":
         return lambda a, b: _twice(thresholds.c_private(a, b, arms, delta, epsilon))
@@ -435,7 +437,7 @@ def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple
     )
 
 
-def _empirical_thresholds(
+def _make_empirical_thresholds(
     delta: float, epsilon: float | None, cost: str
 ) -> Callable[[Any, Any], tuple[Floats, Floats]]:
     """Those of the published experiments."""
@@ -446,7 +448,7 @@ def _empirical_thresholds(
     return lambda a, b: thresholds.empirical_star(a, b, delta, epsilon)
 
 
-def _stop(strategy: Strategy) -> int:
+def _choose_stop_code(strategy: Strategy) -> int:
     if strategy.cost == "gaussian" or isinstance(strategy.threshold, CustomThreshold):
         return LOW
     return EITHER if strategy.threshold == "proved" else SPLIT
@@ -464,15 +466,15 @@ def check_grid(strategy: Strategy, cap: int) -> None:
     """
     if not isinstance(strategy.grid, CustomGrid):
         return
-    if grid(strategy)[-1] < cap:
+    if make_grid(strategy)[-1] < cap:
         raise InvalidInputError(
-            f"the grid {strategy.grid.name!r} has more than {LONGEST} phases before {cap:g} "
-            "samples: let it grow faster, or give a smaller max_samples"
+            f"the grid {strategy.grid.name!r} has more than {MAX_CUSTOM_PHASES} phases before "
+            f"{cap:g} samples: let it grow faster, or give a smaller max_samples"
         )
     unpaid = isinstance(strategy.threshold, CustomThreshold) or strategy.threshold == "empirical"
-    if unpaid or not strategy.part.forgets:
+    if unpaid or not strategy.spec.forgets:
         return
-    counts = phase_counts(strategy)[1:]
+    counts = count_by_phase(strategy)[1:]
     if (counts < np.exp2(np.arange(1, len(counts) + 1) - 2.0)).any():
         raise InvalidInputError(
             f"the grid {strategy.grid.name!r} renews means more often than doubling, which our "
@@ -481,20 +483,24 @@ def check_grid(strategy: Strategy, cap: int) -> None:
         )
 
 
-def phased_evidence(strategy: Strategy, rules: PhasedRules, mean: Floats, count: Floats) -> Floats:
+def measure_phased_evidence(
+    strategy: Strategy, rules: PhasedRules, mean: Floats, count: Floats
+) -> Floats:
     """[arm]: the transportation cost, over the threshold of the two counts."""
-    pair, best = pair_thresholds(strategy, mean.size), int(np.argmax(mean))
+    pair, best = make_pair_thresholds(strategy, mean.size), int(np.argmax(mean))
     found = np.full(mean.size, math.nan)
     for arm in range(mean.size):
         if arm != best:
             low, high = pair(count[best], count[arm])
             gap = mean[best] - mean[arm]
-            found[arm] = _share(rules, gap, count[best], count[arm], low, high)
+            found[arm] = _compute_share(rules, gap, count[best], count[arm], low, high)
     return found
 
 
-def _share(rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any) -> float:
-    """The cost as a share of the threshold that `decide.passes` compares it with."""
+def _compute_share(
+    rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any
+) -> float:
+    """The cost as a share of the threshold that `decide.is_beaten` compares it with."""
     costs = {
         code: transport_cost(
             numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance
