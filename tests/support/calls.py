@@ -251,9 +251,9 @@ def _here(trial: Trial, local: Trial, own: str) -> dict[str, Call]:
     if not hasattr(trial, "record"):
         return {}
     return {
-        "Trial.record": (trial.record, {"most": 3, "before": 9}),
+        "Trial.record": (trial.record, {"limit": 3, "before": 9}),
         "Trial.find_assignment": (trial.find_assignment, {"number": 1}),
-        "Trial.question": (local.participant_view, {"id": own}),
+        "Trial.participant_view": (local.participant_view, {"id": own}),
     }
 
 
@@ -268,17 +268,17 @@ def lives(url: str) -> dict[str, Call]:
     new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
     new |= {"out_of_range": "refuse", "randomisation": None}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
-    new |= {"returning": "same-arm", "blinding": "codes", "who": None, "token": None, "ca": None}
+    new |= {"returning": "same-arm", "blinding": "codes", "user": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
     return _here(trial, local, own) | {
         "Trial.create": (Trial.create, new),
         "Trial.open": (
             Trial.open,
-            {"url": url, "name": "t", "head": None, "who": None, "token": None, "ca": None},
+            {"url": url, "name": "t", "head": None, "user": None, "token": None, "ca": None},
         ),
         "Trial.ask": (
             trial.ask,
-            {"n": 1, "people": None, "site": "x", "person": "p", "request": None},
+            {"n": 1, "participants": None, "site": "x", "participant": "p", "key": None},
         ),
         "Trial.tell": (trial.tell, {"id": id, "outcome": 1}),
         "Trial.tell_many": (trial.tell_many, {"outcomes": {id: 1}}),
@@ -287,10 +287,10 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.amend": (trial.amend, {"id": id, "outcome": 1}),
         "Trial.miss": (trial.miss, {"id": id}),
         "Trial.reissue": (trial.reissue, {"id": id}),
-        "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "request": None}),
+        "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "key": None}),
         "Trial.codes": (trial.list_codes, {}),
-        "Trial.was_answered": (trial.was_answered, {"request": "k"}),
-        "Trial.as_user": (trial.as_user, {"who": "me", "site": "x"}),
+        "Trial.was_answered": (trial.was_answered, {"key": "k"}),
+        "Trial.as_user": (trial.as_user, {"user": "me", "site": "x"}),
         "Trial.manage": (
             trial.manage,
             {"action": "pause", "reason": "rest", "about": None, "seen": None},
@@ -303,7 +303,7 @@ def lives(url: str) -> dict[str, Call]:
             for action, about in ACTS.items()
         },
         "Trial.open_assignments": (trial.open_assignments, {"site": "x"}),
-        "Trial.audit_trail": (trial.audit_trail, {"most": 3}),
+        "Trial.audit_trail": (trial.audit_trail, {"limit": 3}),
         "Trial.verify": (trial.verify, {"head": None, "progress": None}),
         "Trial.expire": (trial.expire, {}),
         "Trial.status": (trial.status, {}),
@@ -312,11 +312,11 @@ def lives(url: str) -> dict[str, Call]:
         "list_trials": (discreet.list_trials, {"url": url, "token": None, "ca": None}),
         "backup_trials": (
             discreet.backup_trials,
-            {"url": url, "file": "kept.db", "who": None},
+            {"url": url, "file": "kept.db", "user": None},
         ),
         "restore_trials": (
             discreet.restore_trials,
-            {"file": "kept.db", "url": url, "heads": (), "reason": "lost", "who": None}
+            {"file": "kept.db", "url": url, "heads": (), "reason": "lost", "user": None}
             | {"i_know_that_epsilon_is_spent_again": False},
         ),
         "verify_transcript": (

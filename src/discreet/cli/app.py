@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import click
 
 from discreet.cli.audit import audit
-from discreet.cli.demo import demo
 from discreet.cli.plan import plan
 from discreet.cli.server import serve, token
 from discreet.cli.simulate import bounds, reproduce, simulate, sweep
@@ -153,6 +152,21 @@ def main() -> None:
     """
 
 
+@main.command()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="The HTML file of the report.  [default: a file in a new temporary folder]",
+)
+def demo(out: str | None) -> None:
+    """Walk through a dose-finding trial from beginning to end. It has a plan, a
+    simulated trial, a live trial with made-up participants, and reports with pictures.
+    """
+    from discreet.cli.demo import run_demo
+
+    run_demo(out)
+
+
 for command in (
     bounds,
     simulate,
@@ -160,7 +174,6 @@ for command in (
     audit,
     sweep,
     reproduce,
-    demo,
     trial,
     serve,
     token,

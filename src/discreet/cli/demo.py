@@ -1,6 +1,7 @@
-"""`discreet demo`; the story it tells is in story.py."""
+"""The story of `discreet demo`: a dose-finding trial from the plan to the published page."""
 
 import json
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -8,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from discreet.cli.output import quiet_warnings
@@ -28,6 +28,7 @@ from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.presets import bet_se, recommended
+from discreet.trials import mechanisms
 from discreet.trials.responses import flip_coin
 from discreet.trials.trial import Trial
 from discreet.wording import people
@@ -296,23 +297,10 @@ def _pictured(address: str, file: Path) -> Path | None:
     return file
 
 
-@click.command()
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="The HTML file of the report.  [default: a file in a new temporary folder]",
-)
-def demo(out: str | None) -> None:
-    """Walk through a dose-finding trial from beginning to end. It has a plan, a
-    simulated trial, a live trial with made-up people, and reports with pictures.
-    """
-    import tempfile
-
-    from discreet.reports.charts import require_matplotlib
-    from discreet.trials import mechanisms
-
+def run_demo(out: str | None) -> None:
+    """Show the demo, and write its report to `out`, or into a new folder."""
     mechanisms.load_opendp()
-    require_matplotlib()
+    charts.require_matplotlib()
     if out is not None:
         check_writable(out)
     folder = Path(tempfile.mkdtemp(prefix="discreet-demo-"))

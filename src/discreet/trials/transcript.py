@@ -43,15 +43,16 @@ from discreet.trials.status import (
     make_status,
     summarize_releases,
 )
-from discreet.trials.store.database import Database
-from discreet.trials.store.schema import TrialRow
-from discreet.trials.store.tables import TrialTables
 from discreet.trust import TRUSTS
 from discreet.validation import check_path, check_progress, named
 from discreet.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from discreet.trials.store.database import Database
+    from discreet.trials.store.schema import TrialRow
+    from discreet.trials.store.tables import TrialTables
 
 
 PARTS = ("protocol", "protocol_hash", "events", "status")
@@ -355,7 +356,7 @@ def _read_event(said: dict[str, Any]) -> Event:
     return event
 
 
-def create_record(home: Database, protocol: Protocol, who: str) -> None:
+def create_record(home: "Database", protocol: Protocol, who: str) -> None:
     """Begin the record of a new trial, unless there is one of this name."""
     text = protocol.text
     state = new_state(protocol).dump()
@@ -368,7 +369,7 @@ def create_record(home: Database, protocol: Protocol, who: str) -> None:
                 tables.add_audit_entry(who, "create", 0)
 
 
-def check_head(tables: TrialTables, known: Head) -> None:
+def check_head(tables: "TrialTables", known: Head) -> None:
     """Refuse a record that is older than one that is known, or another one."""
     row = tables.row
     check_continues(tables.name, known, Head(row.seq, row.head))
@@ -377,7 +378,7 @@ def check_head(tables: TrialTables, known: Head) -> None:
 
 
 def make_transcript(
-    protocol: Protocol, protocol_hash: str, tables: TrialTables, status: Status
+    protocol: Protocol, protocol_hash: str, tables: "TrialTables", status: Status
 ) -> dict[str, Any]:
     """What may be published of a trial."""
     return {
@@ -391,7 +392,7 @@ def make_transcript(
     }
 
 
-def is_beginning_of(shorter: TrialTables, longer: TrialTables) -> bool:
+def is_beginning_of(shorter: "TrialTables", longer: "TrialTables") -> bool:
     """Return whether a record is the beginning of another one, or the same. A record in
     which nothing has happened is the beginning of every record of its protocol.
     """
@@ -402,7 +403,7 @@ def is_beginning_of(shorter: TrialTables, longer: TrialTables) -> bool:
 
 
 def verify_database(
-    protocol: Protocol, tables: TrialTables, known: Head | None, progress: Progress | None = None
+    protocol: Protocol, tables: "TrialTables", known: Head | None, progress: Progress | None = None
 ) -> Verification:
     """Follow a record from the start, and compare what stands in the database."""
     problems, row = list[str](), tables.row
@@ -421,7 +422,7 @@ def verify_database(
 
 
 def find_disagreements(
-    followed: ReplayedRecord, row: TrialRow, tables: TrialTables
+    followed: ReplayedRecord, row: "TrialRow", tables: "TrialTables"
 ) -> Iterator[str]:
     """What in the database does not follow from its record."""
     replay = followed.replay

@@ -247,7 +247,8 @@ class KeyBody(Body):
 
     def checked(self, protocol: Protocol) -> "KeyBody":
         """Refuse what is no key."""
-        check_key(self.key)
+        if check_key(self.key) is None:
+            raise InvalidInputError("key must be the key of an earlier request")
         return self
 
 

@@ -1,4 +1,4 @@
-"""What discreet shows to the world, and which room may know which."""
+"""Who may import whom, the privacy boundary, and what discreet shows to the world."""
 
 import ast
 import re
@@ -18,51 +18,73 @@ from tests.support.tree import commands
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
 HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed", "httpx"}
-HEAVY |= {"IPython", "starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno"}
-KEEPERS = {
-    "numba": {"simulation/compile", "simulation/hearing"},
+HEAVY |= {"IPython", "starlette", "uvicorn", "jinja2", "prometheus_client", "segno"}
+IMPORTERS = {
+    "numba": {"simulation/compile"},
     "matplotlib": {"reports/charts"},
     "sqlalchemy": {"trials/store"},
     "opendp": {"trials/mechanisms"},
-    "httpx": {"remote/http"},
-    "scipy": set(),
+    "httpx": {"client/http"},
     "distributed": {"studies/run"},
-    "rich": {"reports/terminal", "cli/progress"},
-    "IPython": {"notebook"},
-    **{
-        library: {"service"}
-        for library in ("starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno")
-    },
+    "rich": {"reports/terminal", "cli/output"},
+    "IPython": {"tabular"},
+    "jinja2": {"service", "reports/html"},
+    "starlette": {"service"},
+    "uvicorn": {"service"},
+    "prometheus_client": {"service"},
+    "segno": {"service"},
+    "scipy": set(),
 }
-"""Who may import which heavy library: rooms, or packages of rooms."""
-MATRIX = {
+"""Modules, or packages of modules, that import a heavy library."""
+PUBLIC = (
+    "settings protocol verbs names inputs randomisation operations responses record transcript "
+    "status listing"
+)
+"""The public part of trials: modules that see no outcome."""
+LAYERS = {
+    "__init__": "anything",
+    "__main__": "anything",
+    **{f"trials/{name}": "public" for name in PUBLIC.split()},
+    "trials/store": "store",
+}
+"""Layers that are not a package, by module or folder; modules in no package are `base`."""
+ALLOWED = {
     "base": "",
     "theory": "base",
     "strategies": "base theory",
     "simulation": "base theory strategies",
-    "trials": "base theory strategies remote",
-    "remote": "base strategies trials.status trials.verify trials.protocol trials.chain "
-    "trials.conduct trials.intake trials.names trials.outcomes trials.record trials.listing "
-    "trials.draft",
     "planning": "base theory strategies simulation",
-    "studies": "base theory strategies simulation",
-    "audits": "base theory strategies simulation trials",
-    "reports": "base theory strategies simulation.paths trials planning studies audits",
-    "service": "base theory strategies simulation trials planning reports",
-    "cli": (
-        "base theory strategies simulation trials remote planning studies audits reports service"
-    ),
+    "studies": "base theory strategies simulation planning",
+    "public": "base theory strategies",
+    "store": "base theory strategies public",
+    "trials": "base theory strategies public store client",
+    "client": "base strategies public",
+    "audits": "base theory strategies simulation public trials",
+    "reports": "base theory strategies simulation/paths planning studies audits public trials",
+    "service": "base theory strategies simulation planning reports public store trials",
+    "cli": "base theory strategies simulation planning studies audits reports public store trials "
+    "client service",
 }
-"""Which package may import which others, or which room of one; `base` is every module
-that stands in no package.
-"""
+"""Layers, or modules, that a layer may import."""
+EXCEPTIONS = {
+    "trials/listing": "store client",  # a function that opens the database or calls the service
+    "trials/transcript": "store",  # that the state in a database follows from its record
+    "trials/record": "trials/mechanisms",  # the grid of the noise, which decides what is possible
+}
+"""Layers, or modules, that single modules may import as well."""
 RANDOM = {"random", "secrets", "uuid", "numpy.random", "opendp"}
-"""Sources of chance: nothing before the wall knows one."""
+"""Sources of randomness: nothing outside the privacy boundary has one."""
 DECIDED = {
-    "estimator": {"strategies/parts", "strategies/strategy", "strategies/presets"},
-    "trust": {"trust", "strategies/parts"},
+    "estimator": {
+        "strategies/estimators",
+        "strategies/strategy",
+        "strategies/presets",
+    },
+    "trust": {"trust", "strategies/estimators"},
 }
-"""Ideas with a room of their own: only there may code compare them by name."""
+"""Modules that may compare an idea by name; others ask `strategy.part` and
+`strategy.trust_model`.
+"""
 
 
 def imports(path: Path) -> set[str]:
@@ -81,10 +103,7 @@ def test_public_names() -> None:
     homes = set(discreet._HOMES)
     assert set(dir(discreet)) == set(discreet.__all__) == homes | {"__version__"}
     assert all(hasattr(discreet, name) for name in discreet.__all__)
-    rooms = {path.stem for path in SOURCE.glob("*.py")} | {
-        path.name for path in SOURCE.iterdir() if path.is_dir()
-    }
-    assert not homes & rooms, "a room of the same name would hide it"
+    assert not homes & {*MODULES}, "a module of the same name would hide it"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = discreet.nothing
 
@@ -121,57 +140,91 @@ def test_everything_can_be_imported_without_extras(missing: list[str], names: li
     assert done.returncode == 0, done.stderr
 
 
-ROOMS = sorted(str(path.relative_to(SOURCE).with_suffix("")) for path in SOURCE.rglob("*.py"))
+MODULES = sorted(
+    str(path.relative_to(SOURCE).with_suffix("")).removesuffix("/__init__")
+    for path in SOURCE.rglob("*.py")
+)
 
 
-def package(room: str) -> str:
-    """The package of a room, such as theory of theory/times; `base` for those that
-    stand in none.
-    """
-    return room.split("/", maxsplit=1)[0] if "/" in room else "base"
+def path_of(module: str) -> Path:
+    folder = SOURCE / module
+    return folder / "__init__.py" if folder.is_dir() else SOURCE / f"{module}.py"
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room not in ("__init__", "__main__")])
-def test_imports_point_one_way(room: str) -> None:
-    found = imports(SOURCE / f"{room}.py")
-    for library, keepers in KEEPERS.items():
-        if not any(room == keeper or room.startswith(f"{keeper}/") for keeper in keepers):
-            assert not {name for name in found if name.split(".")[0] == library}, (
-                f"{room} imports {library}"
-            )
-    mine = package(room)
-    for name in (name for name in found if name.startswith("discreet.")):
-        theirs, _, room_there = name.removeprefix("discreet.").partition(".")
-        theirs = theirs if theirs in MATRIX else "base"
-        allowed = (mine, *MATRIX[mine].split())
-        known = theirs in allowed or f"{theirs}.{room_there.split('.')[0]}" in allowed
-        assert known, f"{room} may not import {name}"
+def is_part(module: str, of: str) -> bool:
+    return module == of or module.startswith(f"{of}/")
 
 
-def table(first: str) -> dict[str, str]:
-    """The first two columns of the table in docs/architecture.md whose head begins with
-    this word.
-    """
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    rows = page.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip().replace("`", "") for cell in row.split("|")[1:3]] for row in rows]
-    return {cell[0]: cell[1] for cell in cells}
+def layer(module: str) -> str:
+    """Return the layer of a module, such as theory of theory/times."""
+    named = [name for where, name in LAYERS.items() if is_part(module, where)]
+    package = module.split("/", maxsplit=1)[0]
+    return named[0] if named else package if (SOURCE / package).is_dir() else "base"
 
 
-def test_the_page_on_architecture_has_these_tables() -> None:
-    assert table("package") == MATRIX
-    kept = {library: set(rooms.split()) for library, rooms in table("library").items()}
-    assert kept == KEEPERS | {"scipy": {"nobody"}}
+def imported_modules(module: str) -> set[str]:
+    """Return the modules of discreet that a module imports anywhere in it."""
+    found = set()
+    for name in imports(path_of(module)):
+        parts = name.split(".")[1:] if name.startswith("discreet.") else []
+        while parts and "/".join(parts) not in MODULES:
+            parts.pop()
+        found |= {"/".join(parts)} if parts else set()
+    return found
+
+
+def refused(module: str, imported: set[str]) -> set[str]:
+    """Return those of the modules that a module may not import."""
+    mine = layer(module)
+    if mine == "anything":
+        return set()
+    allowed = [mine, *ALLOWED[mine].split(), *EXCEPTIONS.get(module, "").split()]
+    return {
+        name
+        for name in imported
+        if layer(name) not in allowed and not any(is_part(name, one) for one in allowed)
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_follow_the_layers(module: str) -> None:
+    assert refused(module, imported_modules(module)) == set()
+    libraries = {name.split(".")[0] for name in imports(path_of(module))}
+    for library, importers in IMPORTERS.items():
+        assert library not in libraries or any(is_part(module, one) for one in importers), library
+
+
+def test_an_import_against_the_layers_would_be_seen() -> None:
+    assert refused("theory/times", {"trials/trial", "scale"}) == {"trials/trial"}
+    assert refused("client/trial", {"trials/trial", "trials/status"}) == {"trials/trial"}
+    assert refused("reports/plan", {"simulation/paths", "simulation/engine"}) == {
+        "simulation/engine"
+    }
+
+
+def test_outcomes_are_read_in_one_module() -> None:
+    """The table is named in the store alone, and what reads it is called by a release."""
+    naming, reading = set(), set()
+    for module in MODULES:
+        for node in ast.walk(ast.parse(path_of(module).read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "discreet.trials.store.schema":
+                naming |= {module for alias in node.names if alias.name == "outcomes"}
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == "schema.outcomes":
+                naming.add(module)
+            if isinstance(node, ast.Attribute) and node.attr in ("sum_outcomes", "read_outcomes"):
+                reading.add(module)
+    assert {layer(module) for module in naming} == {"store"}
+    assert reading == {"trials/release"}
 
 
 @pytest.mark.parametrize(
-    "room", [room for room in ROOMS if package(room) in ("theory", "strategies")]
+    "module", [module for module in MODULES if layer(module) in ("theory", "strategies")]
 )
-def test_the_wall(room: str) -> None:
-    """Before it nobody draws a number, sees an outcome, or knows who does: only
-    released numbers and public counts.
+def test_the_privacy_boundary(module: str) -> None:
+    """Outside it nothing draws a number, sees an outcome, or imports what does: there are
+    only released numbers and public counts.
     """
-    path = SOURCE / f"{room}.py"
+    path = path_of(module)
     found = imports(path)
     assert not {
         name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)
@@ -190,8 +243,7 @@ def test_the_wall(room: str) -> None:
     )
 
 
-def test_the_wall_has_no_hole(tmp_path: Path) -> None:
-    """What the test above looks for it finds."""
+def test_a_hole_in_the_boundary_would_be_seen(tmp_path: Path) -> None:
     for text in (
         "from numpy.random import default_rng",
         "import secrets",
@@ -253,16 +305,12 @@ def name_of(node: ast.AST) -> str | None:
 WORDS = {*ESTIMATORS, *TRUSTS}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_an_idea_is_decided_in_its_room(room: str) -> None:
-    """Whoever asks what kind of strategy it is asks `strategy.part` and
-    `strategy.trust_model`.
-    """
-    found = comparisons(SOURCE / f"{room}.py")
-    scope = (
-        {"trust"} if room == "studies/paper" else set()
-    )  # there `both` is an answer too: a choice of studies
-    assert {idea for idea in found - scope if room not in DECIDED[idea]} == set()
+@pytest.mark.parametrize("module", MODULES)
+def test_an_idea_is_decided_in_its_module(module: str) -> None:
+    found = comparisons(path_of(module))
+    if module == "studies/paper":  # where `both` is an answer too: a choice of studies
+        found -= {"trust"}
+    assert {idea for idea in found if module not in DECIDED[idea]} == set()
 
 
 def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
@@ -274,8 +322,8 @@ def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
         'c.d.trust != "none"',
     )
     for line in lines:
-        (tmp_path / "room.py").write_text(line)
-        assert comparisons(tmp_path / "room.py"), line
+        (tmp_path / "module.py").write_text(line)
+        assert comparisons(tmp_path / "module.py"), line
 
 
 def test_a_live_trial_loads_no_simulated_law() -> None:
