@@ -94,7 +94,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 ALL = [*(f"Trial.{name}" for name in (*LIVE, "record", "find_assignment", "participant_view"))]
 BESIDE = ["list_trials", "backup_trials", "restore_trials", "verify_transcript", "trial_page"]
 BESIDE += ["transcript_frame", "respond", "Response", "Response.parse"]
-WITHOUT = {f"Trial.{name}" for name in ("codes", "expire", "status", "transcript", "close")}
+WITHOUT = {f"Trial.{name}" for name in ("list_codes", "expire", "status", "transcript", "close")}
 """Take nothing."""
 
 

@@ -288,7 +288,7 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.miss": (trial.miss, {"id": id}),
         "Trial.reissue": (trial.reissue, {"id": id}),
         "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "key": None}),
-        "Trial.codes": (trial.list_codes, {}),
+        "Trial.list_codes": (trial.list_codes, {}),
         "Trial.was_answered": (trial.was_answered, {"key": "k"}),
         "Trial.as_user": (trial.as_user, {"user": "me", "site": "x"}),
         "Trial.manage": (
@@ -328,12 +328,12 @@ def lives(url: str) -> dict[str, Call]:
         "respond": (
             discreet.respond,
             {"outcome": 1, "epsilon": 1.0, "gamma": None, "range": (0, 1)}
-            | {"direction": "max", "out_of_range": "refuse", "middle": None},
+            | {"direction": "max", "out_of_range": "refuse", "middle_level": None},
         ),
         "Response": (
             discreet.Response,
             {"mechanism": "rr", "epsilon": 1.0, "gamma": None, "value": 1}
-            | {"scale": response.scale, "middle": None},
+            | {"scale": response.scale, "middle_level": None},
         ),
         "Response.parse": (discreet.Response.parse, {"word": str(response)}),
     }
