@@ -57,5 +57,8 @@ def test_strategies_of_your_own_stay_as_they_are() -> None:
 def test_a_page_says_it() -> None:
     html = plan_page(plan(DATA, 5.0, 0.1, runs=3))
     assert "start the trial the same way (--outcomes numbers, or in Python bet_se(" in html
-    assert "Mean outcomes on a scale from 0 to 1: arm 1 0.15, arm 2 0.85 (2 people each)." in html
+    assert (
+        "Mean outcomes on a scale from 0 to 1: arm 1 0.15, arm 2 0.85 (2 participants each)."
+        in html
+    )
     assert "--outcomes" not in plan_page(plan(RATES, 5.0, 0.1, runs=3))

@@ -4,7 +4,6 @@ privacy a budget affords.
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,9 @@ from discreet import (
 from discreet.cli import main
 from discreet.planning.power import TOLERANCE, Budget
 from discreet.planning.rows import Simulations
-from discreet.reports.plan import plan_page, show_plan
+from discreet.reports.document import Table
+from discreet.reports.plan import plan_document, plan_page
+from discreet.reports.terminal import print_table, render
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
 KEYS = {
@@ -314,38 +315,45 @@ class TestCommand:
         assert result.exit_code == 0, result.output
         words = " ".join(result.stdout.split())
         for part in (
-            "3 arms with success rates 0.65, 0.35, 0.35",
+            "Success rates: arm 1 65 %, arm 2 35 %, arm 3 35 %. Best: arm 1.",
             "none",
             "Take bet-se",
-            "hits",
+            "reach 700 participants and stay inconclusive",
             "Budget, bet-se",
         ):
             assert part in words
-        assert ("looks" in words.split("simulated trials")[0]) == (width == 200)
+        assert ("For lack of room without" in words) == (width < 200)
         for line in result.stdout.splitlines():
             if line.startswith("  "):
                 assert not line.rstrip().endswith("…")
 
     @pytest.mark.parametrize("width", [64, 80, 200])
-    @pytest.mark.parametrize("most", [(), ("--max-participants", "150")])
-    def test_columns_are_those_that_are_explained(
-        self, width: int, most: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("most", [None, 150])
+    def test_columns_are_explained_and_left_out_by_name(
+        self,
+        width: int,
+        most: int | None,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         """And no lower bound stands beside a mean that the maximum has cut."""
-        tables: list[tuple[list[str], list[list[str]]]] = []
         monkeypatch.setenv("COLUMNS", str(width))
-        monkeypatch.setattr(
-            "discreet.reports.plan.show_grid",
-            lambda heads, rows, *_, **__: tables.append((heads, rows)),
+        document = plan_document(
+            plan(Bernoulli((0.3, 0.7)), [0.1, 0.2], 0.05, runs=10, max_participants=most)
         )
-        result = run("--means", "0.3,0.7", "--epsilon", "0.1,0.2", "--runs", "10", *most)
-        heads, rows = tables[0]
-        names = [head.strip().replace("\n", " ") for head in heads]
-        explained = re.findall(r"'([^']+)':", " ".join(result.stdout.split()))
-        assert explained == [name for name in names if name != "ε"]
-        assert ("hits 150" in names) == bool(most)
-        if most and width == 200:
-            assert [row[names.index("at least")] == "–" for row in rows] == [False, True, True]
+        (table,) = (part for part in document.sections[1].parts if isinstance(part, Table))
+        explained = str(document.sections[-1]).lower()
+        assert all(head in explained for head in table.head if head != "ε")
+        assert ("inconclusive at 150" in table.head) == bool(most)
+        if most:
+            bounds = [row[table.head.index("lower bound")] == "–" for row in table.rows]
+            assert bounds == [False, True, True]
+        print_table(table)
+        shown, _, left_out = " ".join(capsys.readouterr().out.split()).partition("without: ")
+        names = left_out.removesuffix(".").split(", ") if left_out else []
+        assert bool(names) == (width < 200)
+        assert set(names) <= set(table.optional)
+        assert all(cell in shown for row in table.rows for cell in row[:2])
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -424,21 +432,19 @@ class TestThePage:
         assert epsilon == found["affordable_epsilon"]
         for words in (
             "The answer",
-            "People and privacy",
-            "How likely an answer is",
-            f"How a trial at ε = {epsilon:.3g} may go",
-            "This ε is what a budget of 900 people affords.",
+            "Participants and privacy",
+            "Power: how likely an answer is",
+            f"An example: one simulated trial at ε = {epsilon:.3g}",
+            "This ε is what a budget of 900 participants affords.",
             "Budget, bet-se",
-            "hits 2,000",
+            "inconclusive at 2,000",
         ):
             assert words in html, words
         assert "&lt;b&gt;low" in html
         assert "<b>low" not in html
         assert "http" not in html.replace("http://www.w3.org/", "").replace("http-equiv", "")
-        assert (
-            f"{math.ceil(found['per_epsilon'][0]['samples']['mean'] - 1e-9):,} people on average"
-            in html
-        )
+        mean = math.ceil(found["per_epsilon"][0]["samples"]["mean"] - 1e-9)
+        assert f"{mean:,} participants on average" in html
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -451,25 +457,27 @@ class TestThePage:
         found = plan([EASY, Bernoulli((0.9, 0.2))], [2.0], 0.1, strategies, trust, runs=40)
         html = plan_page(found)
         assert "scenario 2" in html
-        assert ("may go" in html) == (strategies != ["ttucb"])
+        assert ("An example" in html) == (strategies != ["ttucb"])
 
     def test_of_arms_that_are_not_bernoulli(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = plan(Beta([2, 5], [2, 2]), [1.0], 0.1, runs=20)
         html = plan_page(found)
-        assert "How a trial at ε = 1 may go" in html
+        assert "An example: one simulated trial at ε = 1" in html
         assert "Its means are outcomes on a scale from 0 to 1, and 1 is the better end" in html
         assert "Mean outcomes on a scale from 0 to 1: " in html
-        show_plan(found)
+        render(plan_document(found))
         shown = " ".join(capsys.readouterr().out.split())
-        assert "2 arms with mean outcomes on a scale from 0 to 1: 0.5, 0.714286;" in shown
+        assert "Mean outcomes on a scale from 0 to 1: arm 1 0.5, arm 2 0.714286." in shown
         assert "reward" not in shown + html
-        assert "Where the people go" not in html  # the ideal spread is one of bits
-        monkeypatch.setattr("discreet.reports.plan.LONGEST_WAY", 3)
-        assert "may go" not in plan_page(found)
+        assert (
+            "Share of the participants on each arm" not in html
+        )  # the ideal spread is one of bits
+        monkeypatch.setattr("discreet.reports.plan.MAX_EXAMPLE", 3)
+        assert "An example" not in plan_page(found)
         assert html.count("no strategy whose error rate holds however they are spread") == 2
-        show_plan(found)
+        render(plan_document(found))
         shown = " ".join(capsys.readouterr().out.split())
         assert "(where outcomes are more than yes or no: no strategy whose error rate" in shown
         assert "laws on" not in shown + html

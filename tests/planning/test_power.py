@@ -7,7 +7,13 @@ from discreet import Bernoulli, Beta, Discrete, RoundedWarning, Sampled, bet_se,
 from discreet.instances import Instance
 from discreet.planning.power import FACTORS, with_gap
 from discreet.reports.charts import draw_path
-from discreet.reports.plan import power_curves, power_table, show_plan, sure_words
+from discreet.reports.plan import (
+    describe_certainty,
+    make_power_table,
+    plan_document,
+    power_curves,
+)
+from discreet.reports.terminal import render
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.3, 0.7, 0.5), ("a", "b", "c"))
@@ -95,8 +101,7 @@ def test_data_in_units_are_shown_in_units() -> None:
     found = plan(data, 2.0, 0.05, runs=20, max_participants=150)
     assert {row.scenario for row in found.per_epsilon} == {"old, new"}
     assert found.to_dict()["power"][-1]["difference"] == pytest.approx(110)
-    heads, _ = power_table(power_curves(found, "old, new"))
-    assert heads[-1] == "110"
+    assert make_power_table(power_curves(found, "old, new"), "").head[-1] == "110"
     path = run_path(data, found.recommended.strategy)
     (means, *_) = draw_path(path).axes
     assert means.get_ylabel() == "private mean (less is better)"
@@ -108,9 +113,9 @@ def test_data_in_units_are_shown_in_units() -> None:
 
 def test_a_table_of_nothing_but_certainty_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     sure = plan(Bernoulli((0.1, 0.9)), 4.0, 0.05, runs=10, max_participants=100_000)
-    show_plan(sure)
+    render(plan_document(sure))
     said = " ".join(capsys.readouterr().out.split())
     assert "At every true difference from 0.2 to 0.8 between the best arm and the next, all" in said
     assert "Each column is a true difference" not in said
     unsure = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300)
-    assert sure_words(unsure, power_curves(unsure, "0.3, 0.7, 0.5")) is None
+    assert describe_certainty(unsure, power_curves(unsure, "0.3, 0.7, 0.5")) is None

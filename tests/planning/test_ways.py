@@ -1,6 +1,7 @@
 """Plans with a calendar: waiting beside continuous enrolment, people and days."""
 
 import math
+import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -14,13 +15,14 @@ from discreet.cli.options import Arms, Rate
 from discreet.cli.plan import _read_gap
 from discreet.planning.rows import day_after
 from discreet.reports.plan import (
-    cheap_words,
-    few_right_words,
+    explain_low_cost,
+    explain_slower,
+    plan_document,
     plan_sections,
-    price_words,
-    show_plan,
-    slower_words,
+    qualify_cost,
+    warn_of_few_correct,
 )
+from discreet.reports.terminal import render
 from discreet.service.pages.new_trial import plan_words
 from discreet.wording import day_words
 
@@ -114,33 +116,41 @@ def test_what_a_reader_would_stumble_over_is_said() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
     bare, row = found.ways[0], found.per_epsilon[0]
     slow = replace(bare, days=replace(bare.days, mean=9999.0), releases=67.0)
-    words = slower_words(replace(found, ways=(slow, *found.ways[1:])))
+    words = explain_slower(replace(found, ways=(slow, *found.ways[1:])))
     assert "takes longer here" in words
-    assert "67 looks" in words
+    assert "67 interim analyses" in words
     quick = replace(bare, days=replace(bare.days, mean=1.0))
-    assert not slower_words(replace(found, ways=(quick, *found.ways[1:])))
+    assert not explain_slower(replace(found, ways=(quick, *found.ways[1:])))
     none = replace(row, correct=0.0, unstopped=10)
     short = replace(found, max_participants=9, per_epsilon=(none,))
-    assert few_right_words(short, none).startswith("none of the simulated trials")
-    assert "cut short" in price_words(short)
-    assert not few_right_words(found, row)
-    assert not price_words(found)
+    assert warn_of_few_correct(short, none).startswith("none of the simulated trials")
+    assert "cut short" in qualify_cost(short)
+    assert not warn_of_few_correct(found, row)
+    assert not qualify_cost(found)
 
 
 def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    show_plan(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS))
+    render(plan_document(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS)))
     text = capsys.readouterr().out
-    assert "People and days, 0.2, 0.7" in text
-    assert text.count("continuous") == 4
-    assert "2 people come a day" in text
+    assert "Participants and days\n" in text
+    assert (
+        re.findall(r"(?m)^  (0\..*?)  .*\bcontinuous\b", text)
+        == ["0.2, 0.7"] * 2 + ["0.1, 0.9"] * 2
+    )
+    assert "2 participants come a day" in text
     found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
     titles = [section.title for section in plan_sections(found)]
-    assert titles == ["The answer", "People and privacy", "People and days", "How to read this"]
+    assert titles == [
+        "The answer",
+        "Participants and privacy",
+        "Participants and days",
+        "How to read this",
+    ]
     dated = plan(ARMS, 1.0, 0.1, runs=10, start=date(2027, 3, 1), **DAYS)
     (_, _, days, _) = plan_sections(dated)
     kinds = [type(part).__name__ for part in days.parts]
-    assert kinds == ["Text", "Picture", "Table", "Text", "Table"]
-    show_plan(dated)
+    assert kinds == ["Paragraph", "Figure", "Table", "Note", "Table"]
+    render(plan_document(dated))
     text = capsys.readouterr().out
     assert "Enrolment begins on 1 Mar 2027" in text
     way, end = dated.ways[3], dated.ways[3].end
@@ -154,7 +164,7 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"until {day_words(end['mean'])}" in answer
     assert "without privacy, waiting enrolment: " in answer
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
-    assert any("may go" in section.title for section in plan_sections(plain))
+    assert any("An example" in section.title for section in plan_sections(plain))
 
 
 def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +176,7 @@ def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> Non
     bets, other = sorted(found.per_epsilon, key=lambda row: row.strategy.name)
     assert (bets.privacy_cost or 9) < 0.9995, "is shown as less than 1"
     other = replace(other, privacy_cost=0.5)
-    not_saved = "A price below 1 does not mean that privacy saves people."
+    not_saved = "A cost below 1 does not mean that privacy saves participants."
     rounds = "bet-se has other rounds and other bets with noise than without"
     another = "is compared with another strategy, ttucb"
     for rows, said, unsaid in (
@@ -176,14 +186,14 @@ def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> Non
         ((bets, other), another, "nothing"),
     ):
         shown = replace(found, per_epsilon=rows)
-        words = cheap_words(rows)
+        words = explain_low_cost(rows)
         assert words.startswith(not_saved)
         assert said in words
         assert unsaid not in words
         page = str([section.parts for section in plan_sections(shown)])
         assert words in page
-        show_plan(shown)
+        render(plan_document(shown))
         assert words in " ".join(capsys.readouterr().out.split())
         assert words in plan_words(shown)
     for price in (None, 1.0, 0.9999, 2.0):
-        assert not cheap_words([replace(bets, privacy_cost=price)])
+        assert not explain_low_cost([replace(bets, privacy_cost=price)])

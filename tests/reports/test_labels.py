@@ -56,7 +56,7 @@ def test_a_number_after_such_a_name_stays_with_it() -> None:
     assert closed("tea") == "tea"
     assert closed("תרופה 2") == f"תרופה 2{LRM}"
     arms = Bernoulli((0.9, 0.1), ("תרופה 1", "תרופה 2"))
-    assert f"תרופה 1{LRM} 0.9" in plan_page(plan(arms, 1.0, 0.1, runs=20))
+    assert f"תרופה 1{LRM} 90 %" in plan_page(plan(arms, 1.0, 0.1, runs=20))
 
 
 def drawn_words(figure: Any) -> list[str]:

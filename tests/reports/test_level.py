@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from discreet import Trial, bet_se, trial_page
-from discreet.reports.terminal import show_trial
+from discreet.reports.terminal import render
+from discreet.reports.trial import status_document
 from discreet.reports.trial_text import best_mark, level_words
 from discreet.service.pages.trial_text import known_words
 from discreet.service.state import Home
@@ -102,7 +103,7 @@ def test_a_page_says_that_arms_are_level(home: Home, tied: Trial) -> None:
 
 
 def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) -> None:
-    show_trial(tied.status())
+    render(status_document(tied.status()))
     assert "usual care and new care are level so far." in capsys.readouterr().out
     tied.manage("stop", "Nobody comes.")
     said = tied.transcript()
@@ -113,7 +114,7 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
     assert ended in page
     assert re.search("compared with (usual|new) care, which was level with another arm", page)
     assert "does not apply to the arms that were level" in page
-    show_trial(tied.status())
+    render(status_document(tied.status()))
     shown = capsys.readouterr().out
     assert ended in " ".join(shown.split())
     assert "so far" not in shown
@@ -142,7 +143,7 @@ def test_after_the_end_a_terminal_says_what_a_page_says(
     ended = replace(
         tied.status(), stopped=True, conclusive=conclusive, recommendation=best, arms=arms
     )
-    show_trial(ended)
+    render(status_document(ended))
     assert said in " ".join(capsys.readouterr().out.split())
     assert said in " ".join(known_words(ended.to_dict(), False))
 
@@ -153,7 +154,7 @@ def test_an_interval_is_said_in_per_cent(
     with behind(home) as base:
         manager = home.tokens.make("manager", "manager", "test")[0]
         page = Visit(base, manager).get("/t/dose").text
-    show_trial(tied.status())
+    render(status_document(tied.status()))
     shown = " ".join(capsys.readouterr().out.split())
     report = trial_page(tied.transcript())
     assert all("99.9 % interval" in place for place in (page, report))

@@ -59,7 +59,7 @@ def test_what_a_plan_says_of_its_pictures() -> None:
     said = plan_page(found)
     assert "When the trial ends: on average" in said
     assert "Hollow marks on blue" not in said
-    likely = said.split("How likely an answer is</h2>")[1].split("</figure>")[0]
+    likely = said.split("Power: how likely an answer is</h2>")[1].split("</figure>")[0]
     assert ">ε = 1, bet-se</text>" in likely
     both = plan(arms, 1.0, 0.1, enrolment="continuous", deadline=9.0, **about)
     assert "end. Hollow marks on blue: continuous enrolment." in plan_page(both)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import Trial, bet_se, ctb_tt, respond, trial_page, ttucb
-from discreet.reports.terminal import show_trial
+from discreet.reports.terminal import render
+from discreet.reports.trial import status_document
 from discreet.reports.trial_data import Course
 from discreet.reports.trial_text import (
     arm_notes,
@@ -242,7 +243,7 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     compared = section(page, "Differences between the arms")
     assert "which did best so far and was not found to be the best" in compared
     assert "With a probability of at least 100 %" in compared
-    show_trial(trial.status())
+    render(status_document(trial.status()))
     words = " ".join(capsys.readouterr().out.split())
     assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words
     assert "Where sites differ or outcomes drift, the answer holds" in words
@@ -260,17 +261,15 @@ def test_a_terminal_shows_sites_and_operators(
         trial.answer(one.id, respond(1.0, 1.0))
     trial.manage("raise-maximum", "more [bold]money", 80)
     trial.manage("pause", "a holiday")
-    show_trial(trial.status())
+    render(status_document(trial.status()))
     words = " ".join(capsys.readouterr().out.split())
     assert "is paused: nobody is assigned until a manager resumes it." in words
     assert "[red]Leeds 4 open" in words
-    assert (
-        "- raise-maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
-    )
-    assert "- pause (reason: a holiday): nobody is assigned during the pause" in words
+    assert "raise-maximum 80 more [bold]money the error rate holds" in words
+    assert "pause – a holiday nobody is assigned during the pause" in words
     assert "4 of at most 80 people" in words
     assert "What the answer means: the best arm is lost" in words
     assert "within 1 hour of" in words
     trial.manage("stop", "enough")
-    show_trial(trial.status())
-    assert "was stopped by a manager: INCONCLUSIVE" in capsys.readouterr().out
+    render(status_document(trial.status()))
+    assert "was stopped by a manager without a conclusion" in capsys.readouterr().out

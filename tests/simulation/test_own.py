@@ -31,8 +31,14 @@ from discreet import (
     simulate,
 )
 from discreet.cli.simulate import simulation_report
-from discreet.reports import charts, terminal
-from discreet.reports.plan import plan_page, show_plan
+from discreet.reports import charts
+from discreet.reports.plan import plan_document, plan_page
+from discreet.reports.summaries import (
+    correctness_document,
+    simulation_document,
+    sweep_document,
+)
+from discreet.reports.terminal import render
 from discreet.simulation.engine import make_generator
 from discreet.simulation.paths import run_path
 from discreet.simulation.user_strategies import hash_class
@@ -363,7 +369,7 @@ class TestLabel:
 
     def test_a_simulation_in_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = simulation_report(EASY, UNIFORM, simulate(EASY, UNIFORM, runs=5))
-        terminal.show_simulation(found, EASY)
+        render(simulation_document(found, EASY))
         assert LABEL in capsys.readouterr().out
 
     def test_a_plan(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -380,7 +386,7 @@ class TestLabel:
         assert bounds[0] > bounds[1] > bounds[2] > 0
         assert "correctness" not in found.to_dict()["no_privacy"][0]
         assert all(LABEL in entry.strategy for entry in found.affordable)
-        show_plan(found)
+        render(plan_document(found))
         shown = " ".join(capsys.readouterr().out.split())
         for name in ("noisy", "uniform"):
             assert f"{LABEL}: the strategy '{name}' is your own" in shown.lower()
@@ -396,7 +402,7 @@ class TestLabel:
         )
         assert found.violated
         assert found.to_dict()["correctness"].startswith(LABEL)
-        terminal.show_correctness(found)
+        render(correctness_document(found))
         shown = capsys.readouterr().out
         assert LABEL in shown
         assert "VIOLATED" in shown
@@ -411,7 +417,7 @@ class TestLabel:
         assert rows[0]["threshold"] == rows[0]["sampling"] == "own"
         assert str(hash_class(Noisy))[:8] in rows[0]["options"]
         assert LABEL in (tmp_path / "study.json").read_text()
-        terminal.show_sweep(rows, "folder")
+        render(sweep_document(rows, "folder"))
         assert LABEL in capsys.readouterr().out.lower()
         drawn = charts.samples_by_epsilon(rows)
         assert [curve.label for curve in drawn.curves] == ["noisy (no proof)", "bet-se"]

@@ -88,9 +88,10 @@ def correctness(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import show_correctness
+        from discreet.reports.summaries import correctness_document
+        from discreet.reports.terminal import render
 
-        show_correctness(found)
+        render(correctness_document(found))
 
 
 def _whole(option: str, number: float | None) -> int | None:
@@ -141,6 +142,7 @@ def privacy(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import show_privacy
+        from discreet.reports.summaries import privacy_document
+        from discreet.reports.terminal import render
 
-        show_privacy(found)
+        render(privacy_document(found))

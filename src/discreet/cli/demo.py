@@ -21,9 +21,10 @@ from discreet.planning.scenarios import gap_scenarios
 from discreet.reports import charts
 from discreet.reports.document import Document, Figure, Paragraph, Part, Section, Table
 from discreet.reports.html import render, take_picture
-from discreet.reports.plan import path_picture, path_words, plan_sections, show_plan
-from discreet.reports.terminal import say, show_grid, show_trial
-from discreet.reports.trial import trial_page
+from discreet.reports.plan import describe_path, path_figure, plan_document, plan_sections
+from discreet.reports.terminal import print_table, say
+from discreet.reports.terminal import render as print_document
+from discreet.reports.trial import status_document, trial_page
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
@@ -82,7 +83,7 @@ def the_plan() -> Plan:
     plan = make_plan(
         gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
     )
-    show_plan(plan)
+    print_document(plan_document(plan, example=False))
     return plan
 
 
@@ -96,7 +97,7 @@ def one_trial() -> RunPath:
         "all looks together.\n"
     )
     path = run_path(DOSES, recommended(EPSILON, DELTA, target_difference=GAP).strategy, SEED)
-    show_grid(HEAD, looks(path))
+    print_table(Table(HEAD, looks(path)))
     for words in story(path):
         say(words)
     return path
@@ -182,7 +183,7 @@ def live_trial(folder: Path) -> None:
     transcript = trial.transcript()
     for line in transcript_lines(transcript):
         say(line)
-    show_trial(trial.status())
+    print_document(status_document(trial.status()))
     intact = "intact" if trial.verify().intact else "NOT INTACT"
     say(f"Recomputed from the public record alone: {intact}.")
     write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
@@ -230,13 +231,13 @@ def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: R
         "Share of the trials that have an answer, against the patients enrolled by then.",
     )
     trial: list[Part] = [
-        Paragraph(path_words(path)),
+        Paragraph(describe_path(path)),
         Table(HEAD, looks(path)),
         Paragraph(" ".join(story(path))),
     ]
     sections = [
-        *plan_sections(plan, trial=False),
-        Section("One trial, step by step", [*trial, path_picture(path)]),
+        *plan_sections(plan, example=False),
+        Section("One trial, step by step", [*trial, path_figure(path)]),
         Section("Without privacy", [Paragraph(" ".join(comparison(path, trials, free))), picture]),
     ]
     write(file, render(Document("Dose finding in private: a demonstration", sections, QUESTION)))

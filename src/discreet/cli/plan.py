@@ -177,9 +177,10 @@ def plan(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.plan import show_plan
+        from discreet.reports.plan import plan_document
+        from discreet.reports.terminal import render
 
-        show_plan(found)
+        render(plan_document(found, example=False))
 
 
 def with_ranges(found: "Plan", arms: Arms) -> "Plan":

@@ -102,9 +102,10 @@ def sweep(
             }
         )
     else:
-        from discreet.reports.terminal import show_sweep
+        from discreet.reports.summaries import sweep_document
+        from discreet.reports.terminal import render
 
-        show_sweep(rows, out)
+        render(sweep_document(rows, out))
 
 
 @click.command()
@@ -239,9 +240,10 @@ def bounds(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.bounds import show_bounds
+        from discreet.reports.summaries import bounds_document
+        from discreet.reports.terminal import render
 
-        show_bounds(found)
+        render(bounds_document(found))
 
 
 @click.command()
@@ -306,10 +308,11 @@ def simulate(
     if as_json:
         show_json(found)
     else:
-        from discreet.reports.terminal import show_simulation
+        from discreet.reports.summaries import simulation_document
+        from discreet.reports.terminal import render
         from discreet.studies.study import extras
 
-        show_simulation(found, instance, extras(strategy))
+        render(simulation_document(found, instance, extras(strategy)))
 
 
 def simulation_report(

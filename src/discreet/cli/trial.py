@@ -422,14 +422,15 @@ def list_all(url: str, as_json: bool) -> None:
     listed = [asdict(one) for one in found]
     if answer({"trials": listed}, as_json, listed, names_of(ListedTrial)):
         return
-    from discreet.reports.terminal import show_grid
+    from discreet.reports.document import Table
+    from discreet.reports.terminal import print_table
 
     rows = [
         [one.name, one.strategy, one.state, f"{one.participants} of {one.max_participants}"]
         for one in found
     ]
     heads = ["trial", "strategy", "state", "people"]
-    show_grid(heads, rows, left=heads[:3])
+    print_table(Table(heads, rows, words=heads[:3]))
 
 
 @trial.command()
@@ -445,9 +446,10 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import show_trial
+        from discreet.reports.terminal import render
+        from discreet.reports.trial import status_document
 
-        show_trial(found, place.protocol)
+        render(status_document(found, place.protocol))
 
 
 @trial.command()

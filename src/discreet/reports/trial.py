@@ -20,6 +20,7 @@ from discreet.reports.document import (
     FlowDiagram,
     Heading,
     List,
+    Note,
     Paragraph,
     Part,
     Quote,
@@ -64,7 +65,7 @@ from discreet.scale import Scale, ends_of, is_yes_no, yes_no_words
 from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import RESTORED, RESTORED_WORDS
-from discreet.trials.protocol import MISSING
+from discreet.trials.protocol import MISSING, Protocol
 from discreet.trials.record import BROKEN
 from discreet.trials.settings import (
     BLINDING,
@@ -73,10 +74,18 @@ from discreet.trials.settings import (
     RETURNING,
     SCHEDULED,
 )
-from discreet.trials.status import AuditEntry, Verification
+from discreet.trials.status import AuditEntry, Status, Verification
 from discreet.trials.transcript import check_parsed_transcript, read_transcript
 from discreet.validation import check_whole
-from discreet.wording import as_sure, correctness_words, counted, interval_ends, lead_words, percent
+from discreet.wording import (
+    as_sure,
+    correctness_words,
+    counted,
+    interval_ends,
+    lead_words,
+    percent,
+    privacy_words,
+)
 
 Said = Mapping[str, Any]
 ASSIGNED = {
@@ -444,6 +453,48 @@ def trial_pictures(transcript: Transcript) -> dict[str, Figure]:
     return trial_drawings(course.path(), said)
 
 
+def status_document(status: Status, protocol: Protocol | None = None) -> Document:
+    """Build the document of a running or ended trial: where it stands, what was released
+    about each arm, what is guaranteed, and what sites and managers did.
+    """
+    said = status.to_dict()
+    scale = None if protocol is None else protocol.scale
+    rate = correctness_words(status.correctness, scale)
+    promised = [
+        f"Privacy: {privacy_words(status.privacy)}; {status.retain}.",
+        f"Error rate: {rate}.",
+        *(f"{title}: {words}." for title, words in promises(said)),
+    ]
+    if status.out_of_range:
+        promised.append(f"{status.out_of_range[0].upper()}{status.out_of_range[1:]}.")
+    items = _found(said)
+    if not status.stopped and status.recommendation is not None:
+        level = level_words(said)
+        best = f"The best arm so far is {status.recommendation}."
+        items.insert(1, f"{level} are level so far." if level else best)
+    if status.smallest_delta is not None:
+        items.append(
+            f"It would have been conclusive at an error rate of δ = {status.smallest_delta:.3g}."
+        )
+    if protocol is not None:
+        items.append(f"Outcomes: {protocol.outcome_description}.")
+    blinded = "The staff of this trial are blinded: estimates are shown only at the end."
+    arms = [_make_arms_table(said, None)] if status.arms else [Note(blinded)]
+    acts = act_rows(said, named=str)
+    conduct: list[Part] = []
+    if sites := site_rows(said):
+        conduct.append(Table(SITE_HEAD, sites, words=["now"]))
+    if acts:
+        conduct.append(Table(ACT_HEAD, acts, words=ACT_WORDS))
+    sections = [
+        Section("", [List(items), *arms, *_leads(said)]),
+        *([Section("Sites and protocol changes", conduct)] if conduct else []),
+        Section("Guarantees and assumptions", [List(promised)]),
+        Section("Record", [Paragraph(f"Head: {status.head}")]),
+    ]
+    return Document(f"Trial {status.name}", sections, f"Strategy: {status.strategy}.")
+
+
 def _sections(
     said: dict[str, Any], course: Course, found: Verification, added: Added
 ) -> list[Section]:
@@ -472,12 +523,7 @@ def _sections(
 
 def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> list[Part]:
     status, path = said["status"], course.path()
-    leads = [
-        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
-        for lead in status["leads"]
-    ]
-    parts: list[Part] = [List(_found(status)), _make_arms_table(status, compared)]
-    parts += [List(leads)] if leads else []
+    parts = [List(_found(status)), _make_arms_table(status, compared), *_leads(status)]
     if not len(path.people):
         yet = "" if status["stopped"] else " yet"
         return [*parts, Paragraph(f"There was no look at the data{yet}: nothing can be drawn.")]
@@ -487,6 +533,15 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
         parts.append(Paragraph("No mean was released that could be drawn: see above."))
     pictures = [*([standing] if standing else []), *drawn.values()]
     return [*parts, *([FigureRow(pictures)] if pictures else [])]
+
+
+def _leads(status: dict[str, Any]) -> list[Part]:
+    """List what was released in place of means."""
+    leads = [
+        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
+        for lead in status["leads"]
+    ]
+    return [List(leads)] if leads else []
 
 
 def _found(status: dict[str, Any]) -> list[str]:

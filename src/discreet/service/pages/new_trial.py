@@ -18,15 +18,15 @@ from discreet.planning.plan import Plan
 from discreet.planning.power import out_of_reach
 from discreet.planning.rows import PlanRow, Way
 from discreet.reports.html import render_sections
-from discreet.reports.past import in_units
 from discreet.reports.plan import (
-    best_words,
-    cheap_words,
     end_cells,
-    few_right_words,
+    explain_low_cost,
+    name_best_arms,
     plan_sections,
-    price_words,
+    qualify_cost,
+    warn_of_few_correct,
 )
+from discreet.reports.summaries import format_in_units
 from discreet.reports.trial_text import privacy_sentence
 from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.service import planner
@@ -484,7 +484,7 @@ def _drawn(draft: Draft) -> str:
     template = ENVIRONMENT.get_template("plan.html")
     try:
         found = _planned(draft)
-        sections = plan_sections(found, trial=False, about=about_words(draft, found))
+        sections = plan_sections(found, example=False, about=about_words(draft, found))
         drawn = without_styles(render_sections(sections[1:]))
     except DiscreetError as error:
         known = {"plan": "", "wrong": {"": str(error)}, "labels": LABELS, "lines": [], "room": 0}
@@ -537,10 +537,10 @@ def plan_words(found: Plan) -> list[str]:
     if row.privacy_cost is not None:
         lines.append(
             f"With privacy a trial takes {row.privacy_cost:.3g} times as many people as without "
-            f"it{price_words(found)}."
+            f"it{qualify_cost(found)}."
         )
-        lines.append(cheap_words(found.per_epsilon))
-    if warning := few_right_words(found, row):
+        lines.append(explain_low_cost(found.per_epsilon))
+    if warning := warn_of_few_correct(found, row):
         lines.insert(0, f"Warning: {warning}")
     lines.append(_chance_words(found, row))
     lines += [_end_words(way) for way in found.ways if way.epsilon is not None]
@@ -554,14 +554,14 @@ def about_words(draft: Draft, found: Plan) -> str:
     ((name, arms),) = found.scenarios.items()
     scale, means = draft.scale, zip(arms.names, arms.means, strict=True)
     best = (
-        f"In these simulations {best_words(found, name)} is best, only because it is the first in "
-        "the list: with another one the numbers would hardly differ."
+        f"In these simulations {name_best_arms(found, name)} is best, only because it is the first "
+        "in the list: with another one the numbers would hardly differ."
     )
     if scale is None:
         success = " (a success is the answer no)" if draft["direction"] == "min" else ""
         shown = listed([f"{closed(arm)} {mean:g}" for arm, mean in means])
         return f"Success rates{success}: {shown}. {best}"
-    shown = listed([f"{closed(arm)} {in_units(mean, scale)}" for arm, mean in means])
+    shown = listed([f"{closed(arm)} {format_in_units(mean, scale)}" for arm, mean in means])
     better = "more" if scale.direction == "max" else "less"
     return (
         f"Mean outcomes: {shown}, where outcomes lie between {scale.low:g} and {scale.high:g} and "
