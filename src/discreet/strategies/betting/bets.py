@@ -54,7 +54,7 @@ class Setting(NamedTuple):
     """Everything public that a run is played with."""
 
     epsilon: float
-    """Of the noise in a release; infinity without noise. Of Gaussian noise, for plans
+    """The ε of the noise in a release; infinity without noise. For Gaussian noise, for plans
     only: that of Laplace noise with the same variance.
     """
     scale: float
@@ -72,7 +72,7 @@ class Setting(NamedTuple):
     zone_target: float
     """The log of the wealth that shows an arm to be in the indifference zone of the leader."""
     kind: int
-    """What outcomes become, see `discreet.strategies.units`."""
+    """The kind of what outcomes become, see `discreet.strategies.units`."""
     grid: int
     """Units of an outcome."""
     level_error: float
@@ -202,7 +202,7 @@ def make_betting_rules(strategy: Strategy, arms: int) -> BettingRules:
 
 
 class Slopes(NamedTuple):
-    """How a score weighs the releases about an arm (own) and its rival."""
+    """Weights of the releases about an arm (own) and its rival in a score."""
 
     own: float
     """l_a: minus the weight of the arm's sum."""
@@ -331,7 +331,7 @@ def compute_bump_height(centre: float) -> float:
 
 
 class Bump(NamedTuple):
-    """How close an outcome of 0 to `grid` units is to the centre: q_c in units."""
+    """The bump q_c in units: closeness to the centre of an outcome of 0 to `grid` units."""
 
     grid: int
     centre: float

@@ -1,4 +1,4 @@
-"""What a run of bet-se remembers, and a round as it is announced."""
+"""The state of a run of bet-se, and a round as it is announced."""
 
 import math
 from typing import NamedTuple
@@ -26,7 +26,7 @@ UNSEEN_PRECISION = 12.0
 
 
 class Book(NamedTuple):
-    """What a run remembers: wealth, totals, and what was decided from them."""
+    """State of a run: wealth, totals, and what was decided from them."""
 
     wealth: Floats
     """[arm, tilt]: log wealth won against "this arm is best"; from 0."""
@@ -39,7 +39,7 @@ class Book(NamedTuple):
     fresh: Floats
     """[arm, column]: the releases of this round."""
     closeness_totals: Floats
-    """Of all releases of closeness: their sum, what it would be with all outcomes at
+    """Totals of all releases of closeness: their sum, what it would be with all outcomes at
     their centres, and their number.
     """
     log_wealth: Floats
@@ -97,17 +97,17 @@ class Round(NamedTuple):
     length: int
     """Participants for each 1 of the odds; below 1 if no round fits below the cap."""
     announced: int
-    """The same as it was announced before the first participant: what stakes follow. A
-    round that a manager cut short has less.
+    """The length as announced before the first participant, which stakes follow; more
+    than `length` if a manager cut the round short.
     """
     centre: float
     """x0 of the scores."""
     by_tails: bool
-    """Whether bets pay for the tail of the noise, not for its moment."""
+    """True if bets pay for the tail of the noise, not for its moment."""
     difference: bool
-    """Whether two arms release one number, their difference, in place of two sums."""
+    """True if two arms release one number, their difference, in place of two sums."""
     fine: bool
-    """Whether outcomes are summed as the numbers they are, with their closeness to the
+    """True if outcomes are summed as the numbers they are, with their closeness to the
     centre; otherwise each is rounded to a bit.
     """
     n: int

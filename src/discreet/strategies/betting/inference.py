@@ -1,4 +1,4 @@
-"""What the releases of bet-se say beside the winner: p-values, intervals for means, and
+"""Inference from the releases of bet-se: p-values, intervals for means, and
 bets on the difference between two arms.
 
 All are functions of what was released, valid at any time. The docs pages "Betting
@@ -37,21 +37,21 @@ from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
 from discreet.validation import quoted
 
 SIGNS = (-1.0, 1.0)
-"""Of the two sides on which a mean is bet on: below and above."""
+"""Signs of the two sides on which a mean is bet on: below and above."""
 HALVINGS = 32
 """Halvings of a range of means, down to 1e-10: of a minimum, an error of 1e-20 times
 the participants.
 """
 TILT_SKEWS = (0, 1, 2, 3, 4)
-"""By how many octaves the tilts of the two arms differ: up to 16 times as many
+"""Octaves by which the tilts of the two arms differ: up to 16 times as many
 participants on one as on the other are allowed for.
 """
 TILT_SKEWS_OF_TWO = (0,)
-"""The same in a trial of two arms, which have equal odds."""
+"""Octaves in a trial of two arms, which have equal odds."""
 MINIMUM_NATS = 1e-6
 """Nats that a minimum found so may be too large by."""
 DIFFERENCE_CENTRE = 0.5
-"""What a difference counts for each participant that one arm has more."""
+"""Amount that a difference counts for each participant that one arm has more."""
 
 
 # --- evidence against arms ------------------------------------------------------------
@@ -84,7 +84,7 @@ def compute_evidence_shares(book: Book, setting: Setting) -> Floats:
 
 
 class ClosenessTotals(NamedTuple):
-    """What intervals need beside the book where outcomes are numbers."""
+    """Totals that intervals need beside the book if outcomes are numbers."""
 
     fixed: Floats
     """[arm, side, tilt]: log wealth that does not depend on the mean: what closeness
@@ -251,7 +251,7 @@ class ParticipantGroup(NamedTuple):
     rise: Floats
     """[bet]"""
     shift: float = 0.0
-    """By how much what was sent lies above the usual scale."""
+    """Distance of what was sent above the usual scale."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,16 +11,16 @@ the participants `samples` in them. With `waiting` the participants in closed ro
 `room` how many are left below the cap:
 
 - No round takes participants: `open_round(number, n, setting, book)`; number += 1.
-- A participant comes: the arm is drawn with the odds `find_weight(arm, one)`, which add
-  up to `sum_weights(one)`, and `one.assigned[arm]` += 1. Then, as after `renew`, if
-  `count_participants(one) >= choose_size(one, waiting, room, setting)`, it is
-  `close_round(one, False)`.
+- A participant comes: the arm is drawn with the odds `find_weight(arm, pending)`, which add
+  up to `sum_weights(pending)`, and `pending.assigned[arm]` += 1. Then, as after `renew`, if
+  `count_participants(pending) >= choose_size(pending, waiting, room, setting)`, it is
+  `close_round(pending, False)`.
 - The first round of the queue is closed, and its outcomes are in: it leaves the queue;
-  `current = announce_closed(one, n, samples, True, setting, book)`. The sums of the arms in
-  `book.active`, with noise, go into `book.fresh`; or one difference, if `now` says so.
-  Then `winner, book = settle_closed(current, one, bets, setting, book)`, n += current.length,
+  `current = announce_closed(pending, n, samples, True, setting, book)`. The sums of the arms in
+  `book.active`, with noise, go into `book.fresh`; or pending difference, if `now` says so.
+  Then `winner, book = settle_closed(current, pending, bets, setting, book)`, n += current.length,
   samples += count_participants(one). If winner >= 0 that is the arm to stop with.
-  Otherwise the last one, if open, is `renew(one, n, setting, book)`.
+  Otherwise the last one, if open, is `renew(pending, n, setting, book)`.
 
 `book.active` belongs to whoever wrote it last: `announce_closed` sets it for
 `settle_closed`. Compiled code keeps the queue in arrays, a row a round, and makes an
@@ -85,7 +85,7 @@ STORED_ROUND: dict[str, type] = {
     "closed": bool,
     "void": bool,
 }
-"""What is stored of an open round, under these names; beside them which arms are
+"""Names and types of the stored fields of an open round; beside them which arms are
 `playing`, and how many participants each arm has (`assigned`).
 """
 
@@ -111,7 +111,7 @@ class OpenRound(NamedTuple):
     """Participants up to then."""
     closed: bool
     void: bool
-    """Whether nobody bets on it: an arm was dropped by hand while it was under way."""
+    """True if nobody bets on it: an arm was dropped by hand while it was under way."""
     playing: Flags
     """[arm]: whether it plays, and is released."""
     assigned: Ints
@@ -153,28 +153,28 @@ def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
 
 
 @jit
-def find_weight(a: int, one: OpenRound) -> int:
+def find_weight(a: int, pending: OpenRound) -> int:
     """Return the odds of an arm in a round; 0 if it does not play."""
-    if not one.playing[a]:
+    if not pending.playing[a]:
         return 0
-    return one.plan.odds if a == one.favoured else 1
+    return pending.plan.odds if a == pending.favoured else 1
 
 
 @jit
-def sum_weights(one: OpenRound) -> int:
+def sum_weights(pending: OpenRound) -> int:
     """Return the sum of all odds."""
     weight = 0
-    for a in range(one.playing.size):
-        weight += find_weight(a, one)
+    for a in range(pending.playing.size):
+        weight += find_weight(a, pending)
     return weight
 
 
 @jit
-def count_participants(one: OpenRound) -> int:
+def count_participants(pending: OpenRound) -> int:
     """Return how many participants a round has."""
     participants = 0
-    for a in range(one.assigned.size):
-        participants += one.assigned[a]
+    for a in range(pending.assigned.size):
+        participants += pending.assigned[a]
     return participants
 
 
@@ -182,53 +182,53 @@ def count_participants(one: OpenRound) -> int:
 
 
 @jit
-def choose_size(one: OpenRound, waiting: int, room: int, setting: Setting) -> int:
+def choose_size(pending: OpenRound, waiting: int, room: int, setting: Setting) -> int:
     """Return at how many participants an open round closes, with so many `waiting` in
     closed ones and `room` for more below the cap; it takes what would be less than one
     of each.
     """
-    calm = NOISE_LENGTHS * math.sqrt(waiting * sum_weights(one)) / setting.epsilon
+    calm = NOISE_LENGTHS * math.sqrt(waiting * sum_weights(pending)) / setting.epsilon
     merged = min(float(MERGED_ROUNDS * waiting), calm)
-    size = max(one.planned, waiting // OPEN_SHARE, int(merged))
-    most = count_participants(one) + room
-    return size if most - size >= sum_weights(one) else most
+    size = max(pending.planned, waiting // OPEN_SHARE, int(merged))
+    most = count_participants(pending) + room
+    return size if most - size >= sum_weights(pending) else most
 
 
 @jit(allocates=True)
-def close_round(one: OpenRound, void: bool) -> OpenRound:
+def close_round(pending: OpenRound, void: bool) -> OpenRound:
     """Close a round: nobody else is assigned in it; `void` if nobody may bet on it
     either.
     """
     return OpenRound(
-        one.number,
-        one.favoured,
-        one.plan,
-        one.planned,
-        one.played_length,
-        one.played_participants,
+        pending.number,
+        pending.favoured,
+        pending.plan,
+        pending.planned,
+        pending.played_length,
+        pending.played_participants,
         True,
-        one.void or void,
-        one.playing,
-        one.assigned,
+        pending.void or void,
+        pending.playing,
+        pending.assigned,
     )
 
 
 @jit(allocates=True)
-def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
+def renew(pending: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
     """Plan an open round anew after a release: arms that are eliminated, and not awake
     again, are taken off.
     """
     if n == 0:
-        return one
-    playing, played_length = np.copy(one.playing), one.played_length
-    before = one.played_participants
-    weight, participants = sum_weights(one), count_participants(one)
+        return pending
+    playing, played_length = np.copy(pending.playing), pending.played_length
+    before = pending.played_participants
+    weight, participants = sum_weights(pending), count_participants(pending)
     for a in range(playing.size):
         if not stays_active(a, n, setting, book):
             playing[a] = False
     if count_marked(playing) < 2:
-        playing = one.playing
-    elif count_marked(playing) < count_marked(one.playing):
+        playing = pending.playing
+    elif count_marked(playing) < count_marked(pending.playing):
         played_length += (participants - before) / weight
         before = participants
     for a in range(playing.size):
@@ -236,35 +236,35 @@ def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
     leader, second = find_leaders(playing, True, book)
     plan = plan_next(leader, second, n, setting, book)
     weight = count_marked(playing)
-    if playing[one.favoured]:
-        weight += one.plan.odds - 1
+    if playing[pending.favoured]:
+        weight += pending.plan.odds - 1
     lack = math.ceil(
         (plan.length - played_length) * weight - (participants - before) - WHOLE_MARGIN
     )
     planned = participants + max(lack, 0)
     return OpenRound(
-        one.number,
-        one.favoured,
-        one.plan,
+        pending.number,
+        pending.favoured,
+        pending.plan,
         planned,
         played_length,
         before,
-        one.closed,
-        one.void,
+        pending.closed,
+        pending.void,
         playing,
-        one.assigned,
+        pending.assigned,
     )
 
 
 @jit
-def measure_length(one: OpenRound) -> int:
+def measure_length(pending: OpenRound) -> int:
     """Return participants over the sum of odds, whole: what a round was for each 1 of
     the odds. None of a void one.
     """
-    if one.void:
+    if pending.void:
         return 0
-    more = (count_participants(one) - one.played_participants) / sum_weights(one)
-    return math.floor(one.played_length + more + WHOLE_MARGIN)
+    more = (count_participants(pending) - pending.played_participants) / sum_weights(pending)
+    return math.floor(pending.played_length + more + WHOLE_MARGIN)
 
 
 # --- settled --------------------------------------------------------------------------
@@ -272,44 +272,44 @@ def measure_length(one: OpenRound) -> int:
 
 @jit
 def announce_closed(
-    one: OpenRound, n: int, samples: int, ahead: bool, setting: Setting, book: Book
+    pending: OpenRound, n: int, samples: int, ahead: bool, setting: Setting, book: Book
 ) -> Round:
     """Announce a closed round as it is settled, all before it being settled, with
     lengths n and so many `samples`; unless it was opened `ahead` it is as it was
     planned: kind and stakes do not follow a cut. Write which arms play and how many
     participants each has into the book.
     """
-    length, playing = measure_length(one), count_marked(one.playing)
-    announced = length if ahead or one.void else one.planned // sum_weights(one)
+    length, playing = measure_length(pending), count_marked(pending.playing)
+    announced = length if ahead or pending.void else pending.planned // sum_weights(pending)
     for a in range(book.active.size):
-        book.active[a] = one.playing[a]
-        book.fresh[a, COUNT] = one.assigned[a]
-    odds = one.plan.odds if one.playing[one.favoured] else 1
+        book.active[a] = pending.playing[a]
+        book.fresh[a, COUNT] = pending.assigned[a]
+    odds = pending.plan.odds if pending.playing[pending.favoured] else 1
     leader, second = find_leaders(book.active, True, book)
-    kind, levels = one.plan, setting.kind == LEVELS
+    kind, levels = pending.plan, setting.kind == LEVELS
     if announced < 1:
         kind = Plan(odds, announced, kind.centre, False, False, levels)
     elif ahead:
         centre = kind.centre
-        if one.number > 0 and not levels:
+        if pending.number > 0 and not levels:
             centre = choose_centre(leader, second, setting, book)
         kind = choose_kind(length, length, odds, centre, leader, second, playing, n, setting, book)
-    heavy = one.favoured if odds > 1 else -1
-    by_tails = kind.by_tails and (odds == 1 or one.favoured == leader)
+    heavy = pending.favoured if odds > 1 else -1
+    by_tails = kind.by_tails and (odds == 1 or pending.favoured == leader)
     plan = Plan(odds, announced, kind.centre, by_tails, kind.difference, kind.fine)
     cap, cut = samples + announced * (playing - 1 + odds), announced - length
-    return announce(one.number, n, samples, plan, heavy, -1, cap, cut, book)
+    return announce(pending.number, n, samples, plan, heavy, -1, cap, cut, book)
 
 
 @jit(allocates=True)
 def settle_closed(
-    current: Round, one: OpenRound, bets: Bets, setting: Setting, book: Book
+    current: Round, pending: OpenRound, bets: Bets, setting: Setting, book: Book
 ) -> tuple[int, Book]:
     """Settle a round with the releases in `book.fresh`; return the arm to stop with, or
     -1, and the book, which may have grown.
     """
     book = settle(current, bets, setting, book)
-    for a in range(one.assigned.size):
-        if not one.playing[a]:
-            book.total[a, ASSIGNED] += one.assigned[a]
+    for a in range(pending.assigned.size):
+        if not pending.playing[a]:
+            book.total[a, ASSIGNED] += pending.assigned[a]
     return find_winner(bets, setting, book), book

@@ -76,7 +76,7 @@ from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS
 
 STORED_TOTALS: dict[str, type] = {"arms": int, "opened": int, "lengths": int, "settled": int}
-"""What is stored of the rounds so far, under these names: arms of the trial, rounds
+"""Names and types of the stored totals of the rounds so far: arms of the trial, rounds
 opened, lengths and participants of those settled. ClosenessTotals them `rows`, and `dropped`
 arms.
 """
@@ -90,7 +90,7 @@ STORED_BOOK = (
     "pair_slot",
     "pair_wealth",
 )
-"""What is stored of the book, under these names; of outcomes that are numbers also
+"""Names of the stored fields of the book; if outcomes are numbers, there are also
 `closeness_totals`, and what intervals need beside the book.
 """
 PLANNING_VARIANCE_RATIO = 1.25
@@ -100,7 +100,7 @@ PLANNING_VARIANCE_RATIO = 1.25
 
 
 class Dropped(NamedTuple):
-    """What is known of an arm that was dropped by hand."""
+    """Totals of an arm that a manager dropped."""
 
     arm: int
     total: list[float]
@@ -118,7 +118,7 @@ class BettingRun(Run):
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
         self.margins: list[list[Any]] = []
-        """Of each difference: the leader, the runner-up, the length, what was
+        """Released differences, for each the leader, the runner-up, the length, what was
         released.
         """
         self.bets, self.setting = make_betting_rules(strategy, arms)
@@ -154,8 +154,8 @@ class BettingRun(Run):
             name: kind(getattr(self, name)) for name, kind in STORED_TOTALS.items()
         }
         rounds["rows"] = list(self.rows)
-        rounds["dropped"] = [one._asdict() for one in self.dropped]
-        queue = [one.dump() for one in self.queue]
+        rounds["dropped"] = [dropped._asdict() for dropped in self.dropped]
+        queue = [pending.dump() for pending in self.queue]
         return {**state, "rounds": rounds, "queue": queue, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -164,12 +164,12 @@ class BettingRun(Run):
         for name, kind in STORED_TOTALS.items():
             setattr(self, name, kind(rounds[name]))
         self.rows = list(rounds["rows"])
-        self.dropped = [Dropped(**one) for one in rounds["dropped"]]
+        self.dropped = [Dropped(**dropped) for dropped in rounds["dropped"]]
         self.samples, self.stopped = state["samples"], state["stopped"]
         self.recommendation = state["recommendation"]
         self.margins = [list(margin) for margin in state["margins"]]
         self._load_book(state["arrays"])
-        self.queue = [load_open_round(one) for one in state["queue"]]
+        self.queue = [load_open_round(pending) for pending in state["queue"]]
         self._prepare()
 
     def _load_book(self, stored: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ class BettingRun(Run):
         below the cap.
         """
         return self.stopped or not (
-            any(count_participants(one) for one in self.queue)
+            any(count_participants(pending) for pending in self.queue)
             or self.needs_round
             or self._find_open() is not None
         )
@@ -239,77 +239,81 @@ class BettingRun(Run):
         """Return the round to open; unless rounds are opened ahead it fits below the
         cap, or has nobody in it.
         """
-        one = open_round(self.opened, self.lengths, self.setting, self.book)
+        pending = open_round(self.opened, self.lengths, self.setting, self.book)
         if self.randomisation.continuous:
-            return one
-        weight = sum_weights(one)
-        return one._replace(planned=min(one.plan.length, self._room() // weight) * weight)
+            return pending
+        weight = sum_weights(pending)
+        return pending._replace(planned=min(pending.plan.length, self._room() // weight) * weight)
 
     def open_round(self) -> RoundOpening:
         """Open the next round."""
-        one = self._plan_round() if self._may_open() else None
-        if one is None or not (self.randomisation.continuous or one.planned):
+        pending = self._plan_round() if self._may_open() else None
+        if pending is None or not (self.randomisation.continuous or pending.planned):
             raise DiscreetError("no round can be opened now: ask `closed` first")
-        self.queue.append(one)
+        self.queue.append(pending)
         self.opened += 1
         odds = [
-            [arm, find_weight(row, one)] for row, arm in enumerate(self.rows) if one.playing[row]
+            [arm, find_weight(row, pending)]
+            for row, arm in enumerate(self.rows)
+            if pending.playing[row]
         ]
-        return RoundOpening(one.number + 1, odds, min(one.planned, self._room()), self.middle_level)
+        return RoundOpening(
+            pending.number + 1, odds, min(pending.planned, self._room()), self.middle_level
+        )
 
     # --- played -----------------------------------------------------------------------
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """Assign a participant of the open round to the arm that is drawn."""
-        one = self._find_open()
-        if one is None:
+        pending = self._find_open()
+        if pending is None:
             return None
-        weights = self._weights(one)
+        weights = self._weights(pending)
         arm = deal(weights)
         if not 0 <= arm < self.arms or weights[arm] < 1:
             return None
-        one.assigned[self._find_row(arm)] += 1
+        pending.assigned[self._find_row(arm)] += 1
         self.samples += 1
         self._close_if_full()
-        return ArmBatch(arm, one.number + 1, 1)
+        return ArmBatch(arm, pending.number + 1, 1)
 
     def assign_random(self, spread: DrawCounts) -> None:
         """Open the next round if that has to be, and assign everybody of it."""
         if self.needs_round:
             self.open_round()
-        one = self._find_open()
-        while one is not None and (participants := self.count_unassigned()) > 0:
-            assigned = np.array(spread(participants, self._weights(one)), np.int64)
-            one.assigned[:] += assigned[self.rows]
+        pending = self._find_open()
+        while pending is not None and (participants := self.count_unassigned()) > 0:
+            assigned = np.array(spread(participants, self._weights(pending)), np.int64)
+            pending.assigned[:] += assigned[self.rows]
             self.samples += participants
             self._close_if_full()
-            one = self._find_open()
+            pending = self._find_open()
 
-    def _weights(self, one: OpenRound) -> list[int]:
+    def _weights(self, pending: OpenRound) -> list[int]:
         """Return [arm]: its odds. They stay as long as the round is the same object."""
-        if self._weighed[0] is not one:
+        if self._weighed[0] is not pending:
             weights = np.zeros(self.arms, np.int64)
-            weights[self.rows] = one.playing
-            weights[self.rows[one.favoured]] *= one.plan.odds
-            self._weighed = one, weights.tolist()
+            weights[self.rows] = pending.playing
+            weights[self.rows[pending.favoured]] *= pending.plan.odds
+            self._weighed = pending, weights.tolist()
         return self._weighed[1]
 
-    def _closing_size(self, one: OpenRound, participants: int) -> int:
+    def _closing_size(self, pending: OpenRound, participants: int) -> int:
         """Return at how many participants the open round, which has so many, closes."""
         if self.randomisation.continuous:
             waiting = sum(count_participants(before) for before in self.queue[:-1])
-            return int(choose_size(one, waiting, self._room(), self.setting))
-        return min(one.planned, participants + self._room())
+            return int(choose_size(pending, waiting, self._room(), self.setting))
+        return min(pending.planned, participants + self._room())
 
     def _close_if_full(self) -> None:
         """Close the open round when it is full; if none is before it, it is due."""
         if self.queue and not self.queue[-1].closed:
-            one = self.queue[-1]
-            participants = int(np.add.reduce(one.assigned))
-            if participants < one.planned and self.samples < self.cap:
+            pending = self.queue[-1]
+            participants = int(np.add.reduce(pending.assigned))
+            if participants < pending.planned and self.samples < self.cap:
                 return
-            if 0 < participants >= self._closing_size(one, participants):
-                self.queue[-1] = close_round(one, False)
+            if 0 < participants >= self._closing_size(pending, participants):
+                self.queue[-1] = close_round(pending, False)
                 if len(self.queue) == 1:
                     self._prepare()
 
@@ -317,17 +321,17 @@ class BettingRun(Run):
         """Return how many participants of the open round are still to come, as it is
         planned now.
         """
-        one = self._find_open()
-        if one is None:
+        pending = self._find_open()
+        if pending is None:
             return 0
-        participants = int(count_participants(one))
-        return self._closing_size(one, participants) - participants
+        participants = int(count_participants(pending))
+        return self._closing_size(pending, participants) - participants
 
     def _prepare(self) -> None:
         """Announce the round that is due, as it is settled, if there is one."""
-        if (one := self._find_due()) is not None:
+        if (pending := self._find_due()) is not None:
             about = self.lengths, self.settled, self.randomisation.continuous
-            self.current = announce_closed(one, *about, self.setting, self.book)
+            self.current = announce_closed(pending, *about, self.setting, self.book)
 
     def _find_due(self) -> OpenRound | None:
         if self.stopped or not self.queue or not self.queue[0].closed:
@@ -335,23 +339,25 @@ class BettingRun(Run):
         return self.queue[0]
 
     def _list_active(self) -> list[int]:
-        one = self._find_due()
-        return [] if one is None else [int(row) for row in np.flatnonzero(one.playing)]
+        pending = self._find_due()
+        return [] if pending is None else [int(row) for row in np.flatnonzero(pending.playing)]
 
     def list_due(self) -> list[ArmBatch]:
         """Return every arm that plays the oldest round, when it is closed."""
-        one = self._find_due()
-        if one is None:
+        pending = self._find_due()
+        if pending is None:
             return []
         return [
-            ArmBatch(self.rows[row], one.number + 1, int(one.assigned[row]))
+            ArmBatch(self.rows[row], pending.number + 1, int(pending.assigned[row]))
             for row in self._list_active()
         ]
 
     def is_pending(self, arm: int, phase: int) -> bool:
         """Return whether the arm plays a round that is not released."""
         row = self._find_row(arm)
-        return row >= 0 and any(one.number + 1 == phase and one.playing[row] for one in self.queue)
+        return row >= 0 and any(
+            pending.number + 1 == phase and pending.playing[row] for pending in self.queue
+        )
 
     # --- released ---------------------------------------------------------------------
 
@@ -381,7 +387,7 @@ class BettingRun(Run):
         """Return the middle level of a round under way, where participants send
         levels.
         """
-        centres = [one.plan.centre for one in self.queue if one.number + 1 == phase]
+        centres = [pending.plan.centre for pending in self.queue if pending.number + 1 == phase]
         return float(centres[0]) if centres and self.setting.kind == LEVELS else None
 
     def scale_grid(self, grid: int) -> int:
@@ -394,9 +400,9 @@ class BettingRun(Run):
             return Totals(sum(units))
         if self.setting.kind == LEVELS:
             middle = round(self.current.centre * self.setting.grid)
-            return Totals(sum(units), self.setting.grid * sum(one == middle for one in units))
+            return Totals(sum(units), self.setting.grid * sum(unit == middle for unit in units))
         bump = make_bump(self.current.centre, self.setting.grid)
-        return Totals(sum(units), sum(measure_closeness(one, bump) for one in units))
+        return Totals(sum(units), sum(measure_closeness(unit, bump) for unit in units))
 
     def is_possible(self, total: Totals, count: int, grid: int) -> bool:
         """Return whether so many outcomes can have these sums, and this closeness."""
@@ -423,13 +429,13 @@ class BettingRun(Run):
         """Settle the bets of the oldest round; arms that are eliminated are no longer
         assigned in the open one.
         """
-        one = self.queue[0]
-        self.book.active[:] = one.playing
-        self.book.fresh[:, COUNT] = one.assigned
+        pending = self.queue[0]
+        self.book.active[:] = pending.playing
+        self.book.fresh[:, COUNT] = pending.assigned
         self._book_fresh(sums, near)
-        winner, self.book = settle_closed(self.current, one, self.bets, self.setting, self.book)
+        winner, self.book = settle_closed(self.current, pending, self.bets, self.setting, self.book)
         self.lengths += self.current.length
-        self.settled += int(count_participants(one))
+        self.settled += int(count_participants(pending))
         self.queue.pop(0)
         self.stopped = bool(winner >= 0)
         self.recommendation = self.rows[winner if self.stopped else find_front_runner(self.book)]
@@ -471,11 +477,13 @@ class BettingRun(Run):
         if len(self.rows) < 3:
             raise InvalidInputError("two arms must be left: stop the trial instead")
         total, (fixed, shift) = self.book.total[row].copy(), self.beside.select(row)
-        total[ASSIGNED] += sum(int(one.assigned[row]) for one in self.queue)
+        total[ASSIGNED] += sum(int(pending.assigned[row]) for pending in self.queue)
         kept_fixed = fixed.tolist() if self.numbers else []
         self.dropped.append(Dropped(arm, total.tolist(), kept_fixed, float(shift)))
-        left = [_void_without(row, one) for one in self.queue]
-        self.queue = [one for one in left if count_participants(one) and one.playing.any()]
+        left = [_void_without(row, pending) for pending in self.queue]
+        self.queue = [
+            pending for pending in left if count_participants(pending) and pending.playing.any()
+        ]
         fresh = new_book(len(self.rows) - 1, self.bets.tilt.size)
         kept = {
             name: np.delete(getattr(self.book, name), row, 0)
@@ -496,11 +504,11 @@ class BettingRun(Run):
                 "no arm can be added to a trial with an indifference zone: what it takes to "
                 "stop there depends on the number of arms. Stop the trial, and begin another"
             )
-        one = new_book(1, self.bets.tilt.size)
+        added = new_book(1, self.bets.tilt.size)
         by_arm = set(Book._fields) - {"closeness_totals", "pair_wealth"}
         self.book = self.book._replace(
             **{
-                name: np.concatenate([getattr(self.book, name), getattr(one, name)])
+                name: np.concatenate([getattr(self.book, name), getattr(added, name)])
                 for name in by_arm
             }
         )
@@ -602,21 +610,21 @@ class BettingRun(Run):
 
     def _released(self, arm: int) -> ArmReleases:
         """Return the sums released of an arm, and what its numbers have beside them."""
-        for one in self.dropped:
-            if one.arm == arm:
+        for dropped in self.dropped:
+            if dropped.arm == arm:
                 beside = (
-                    ClosenessTotals(np.array(one.fixed), np.array(one.shift))
+                    ClosenessTotals(np.array(dropped.fixed), np.array(dropped.shift))
                     if self.numbers
                     else None
                 )
-                return ArmReleases(np.array(one.total), beside)
+                return ArmReleases(np.array(dropped.total), beside)
         row = self._find_row(arm)
         return ArmReleases(self.book.total[row], self.beside.select(row) if self.numbers else None)
 
     def _view(self, arm: int) -> ArmView:
         total, beside = self._released(arm)
         row, count = self._find_row(arm), int(total[COUNT])
-        under_way = 0 if row < 0 else sum(int(one.assigned[row]) for one in self.queue)
+        under_way = 0 if row < 0 else sum(int(pending.assigned[row]) for pending in self.queue)
         about = (self.strategy.delta, self.bets, self.setting)
         within = compute_interval(total, *about, beside=beside) if count else None
         return ArmView(int(total[ASSIGNED]) + under_way, count, self._mean(total), within)
@@ -633,14 +641,14 @@ class BettingRun(Run):
         return row if row < len(self.rows) and self.rows[row] == arm else -1
 
 
-def _void_without(row: int, one: OpenRound) -> OpenRound:
+def _void_without(row: int, pending: OpenRound) -> OpenRound:
     """Return a round that was under way when an arm was dropped: closed, and nobody
     bets on it, since whoever dropped the arm may have known of it.
     """
-    return close_round(one, True)._replace(
-        favoured=max(one.favoured - (one.favoured >= row), 0),
-        playing=np.delete(one.playing, row),
-        assigned=np.delete(one.assigned, row),
+    return close_round(pending, True)._replace(
+        favoured=max(pending.favoured - (pending.favoured >= row), 0),
+        playing=np.delete(pending.playing, row),
+        assigned=np.delete(pending.assigned, row),
     )
 
 
