@@ -30,12 +30,12 @@ WAYS = ("waiting", "continuous")
 def measured(found: Results) -> dict[str, float]:
     """What is kept of simulated runs."""
     assert found.days is not None
-    assert found.in_flight is not None
+    assert found.pipeline is not None
     return {
         "people": float(f"{found.samples.mean():.5g}"),
         "days": float(f"{found.days.mean():.5g}"),
         "sem": float(f"{found.days.std() / math.sqrt(found.runs):.3g}"),
-        "in_flight": float(f"{found.in_flight.mean():.4g}"),
+        "pipeline": float(f"{found.pipeline.mean():.4g}"),
         "errors": int(found.errors),
         "unstopped": int(found.unstopped),
     }

@@ -12,7 +12,7 @@ import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, InvalidInputError, theory
 from discreet.instances import NO_DRIFT, shift
 from discreet.jit import jit
-from discreet.planning.scenarios import named_scenarios
+from discreet.planning.scenarios import name_scenarios
 from discreet.reports.charts.epsilon import bound_curve
 from discreet.simulation.compile import compile_kernel
 
@@ -133,7 +133,7 @@ def test_refusals(make: Callable[[], Any], words: str) -> None:
         lambda arms: theory.tightest(arms, None, "none"),
         lambda arms: theory.upper_constant_adap_tt(arms, 1.0),
         lambda arms: discreet.plan(arms, 1.0, 0.1, runs=2),
-        lambda arms: named_scenarios([arms], [1.0], "global"),
+        lambda arms: name_scenarios([arms], [1.0], "global"),
         lambda arms: bound_curve(arms, [1.0], 0.1),
         lambda arms: arms.as_bernoulli(),
     ],

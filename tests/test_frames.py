@@ -88,12 +88,12 @@ def test_rows(shown: dict[str, Any]) -> None:
     assert made["bounds"]["epsilon"].to_list() == [0.1, 1.0]
     assert len(made["no ε"]) == 1
     rows = made["plan"]
-    assert rows["samples_median"].count() == 2
-    assert rows["days_median"].count() == len(shown["plan"].ways)
+    assert rows["participants_median"].count() == 2 + len(shown["plan"].enrolments)
+    assert rows["days_median"].count() == len(shown["plan"].enrolments)
     of = dict(rows.group_by("table").len().iter_rows())
-    lists = ("no_privacy", "per_epsilon", "ways", "power", "affordable")
+    lists = ("no_privacy", "per_epsilon", "enrolments", "power", "affordable")
     assert of == {name: len(getattr(shown["plan"], name)) for name in lists}
-    assert {"gap", "right_interval_low", "epsilon_interval_high"} < set(rows.columns)
+    assert {"gap", "conclusive_interval_low", "epsilon_interval_high"} < set(rows.columns)
     assert set(rows["trust"].drop_nulls()) == {"global", "none"}
     runs = made["results"]
     assert (runs["pulls_0"] + runs["pulls_1"]).to_list() == runs["samples"].to_list()

@@ -36,7 +36,7 @@ def test_makers(name: str) -> None:
 
 
 NAMES = [
-    *("simulate", "simulate: days", "plan", "plan_ranges", "out_of_reach", "bounds"),
+    *("simulate", "simulate: days", "plan", "plan_ranges", "check_reach", "bounds"),
     *("CharacteristicTime.scaled", "Study", "Study: days", "Study.from_dict", "Study.from_toml"),
     *("run_study", "audit_correctness", "audit_privacy", "Rehearsal", "Results.error_interval"),
     *("Results.save", "Results.load", "Sampled.read"),
@@ -121,8 +121,8 @@ FOUND: dict[str, Callable[[], object]] = {
     "names that are no list": lambda: discreet.Bernoulli([0.1, 0.2], 3),  # type: ignore[arg-type]
     "a description that is none": lambda: discreet.Instance.from_dict(3),  # type: ignore[arg-type]
     "a delay that is none": lambda: discreet.Delay.from_dict(3),  # type: ignore[arg-type]
-    "a gap of text": lambda: discreet.gap_scenarios(3, "0.1", 0.5),  # type: ignore[arg-type]
-    "arms without end": lambda: discreet.gap_scenarios(10**400, 0.1, 0.5),
+    "a gap of text": lambda: discreet.make_gap_scenarios(3, "0.1", 0.5),  # type: ignore[arg-type]
+    "arms without end": lambda: discreet.make_gap_scenarios(10**400, 0.1, 0.5),
     "no instance": lambda: discreet.bounds(None),  # type: ignore[arg-type]
     "no strategy": lambda: discreet.audit_correctness(None, delta=0.1),  # type: ignore[arg-type]
     "progress that cannot be called": lambda: discreet.simulate(ARMS, OWN, 1, progress=3),  # type: ignore[arg-type]

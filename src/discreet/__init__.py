@@ -47,10 +47,10 @@ if (
     from discreet.planning.plan import Plan as Plan
     from discreet.planning.plan import plan as plan
     from discreet.planning.power import OutOfReach as OutOfReach
-    from discreet.planning.power import out_of_reach as out_of_reach
+    from discreet.planning.power import check_reach as check_reach
     from discreet.planning.scenarios import GapScenarios as GapScenarios
     from discreet.planning.scenarios import RangeCost as RangeCost
-    from discreet.planning.scenarios import gap_scenarios as gap_scenarios
+    from discreet.planning.scenarios import make_gap_scenarios as make_gap_scenarios
     from discreet.planning.scenarios import plan_ranges as plan_ranges
     from discreet.reports.trial import trial_page as trial_page
     from discreet.results import Results as Results

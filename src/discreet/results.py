@@ -27,7 +27,7 @@ SHOWN = (
     *("mean", "median", "quantiles_0.1", "quantiles_0.9", "days_mean"),
 )
 """What a notebook shows of a summary, as a table; beside it the promise."""
-DATED = ("days", "in_flight")
+DATED = ("days", "pipeline")
 """Columns of simulations with a calendar."""
 
 
@@ -56,7 +56,7 @@ class Results:
     """
     days: Floats | None = None
     """From the first day of enrolment to the end; only with an accrual."""
-    in_flight: Ints | None = None
+    pipeline: Ints | None = None
     """People assigned and not released at the end; only with an accrual."""
 
     @property
@@ -125,14 +125,14 @@ class Results:
 
     def _dated(self) -> dict[str, Any]:
         """What the summary says of the calendar, of the runs that stopped."""
-        if self.days is None or self.in_flight is None:
+        if self.days is None or self.pipeline is None:
             return {}
         days, some = self.days[self.stopped], self.stopped.any()
         quantiles = {f"{q:g}": float(np.quantile(days, q)) for q in QUANTILES} if some else {}
         return {
             "days_mean": float(days.mean()) if some else None,
             "days_quantiles": quantiles,
-            "in_flight_mean": float(self.in_flight[self.stopped].mean()) if some else None,
+            "pipeline_mean": float(self.pipeline[self.stopped].mean()) if some else None,
         }
 
     def to_frame(self) -> "pl.DataFrame":

@@ -32,7 +32,7 @@ ID, RULE = "ID", ("--reason", "a fever")
 HELD: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "bounds": (ARMS, {"epsilon", "lower_bound_global", "allocation_t_kl_1"}),
     "simulate": ((*ARMS, "--strategy", "bet-se", "--runs", "3"), {"samples", "pulls_1"}),
-    "plan": ((*ARMS, "--runs", "3"), {"strategy", "samples_median", "samples_q90"}),
+    "plan": ((*ARMS, "--runs", "3"), {"strategy", "participants_median", "participants_q90"}),
     "sweep": (("study.toml", "--out", "study"), {"instance", "mean"}),
     "audit correctness": ((*FREE, "--runs", "2"), {"case", "errors", "high", "delta"}),
     "audit privacy": (

@@ -135,11 +135,11 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         "discreet.audits.correctness._audit_field",
         "discreet.cli.demo.tell_story",
         "discreet.studies.run.dask_executor",
-        "discreet.planning.power._trials",
+        "discreet.planning.power._play_trials",
         "discreet.service.server.serve",
     ):
         monkeypatch.setattr(work, refuse)
-    monkeypatch.setattr("discreet.planning.power.out_of_reach", lambda *_: None)
+    monkeypatch.setattr("discreet.planning.power.check_reach", lambda *_: None)
 
 
 def run(place: Place, words: list[str], given: bytes | None = None) -> Result:

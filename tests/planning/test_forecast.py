@@ -119,7 +119,7 @@ def test_what_is_released_has_the_spread_of_outcomes_and_noise(
     monkeypatch.setattr(run, "release", lambda found, near=None: sums.append(found))
     playing, due = Continuation(run, make_generator(4, 0)), run.list_due()
     for _ in range(2000):
-        playing._release(due, playing._laws(MEANS))
+        playing._release_due(due, playing._make_laws(MEANS))
     seen = np.array(sums)
     chance = 0.5 + sent * (MEANS - 0.5)
     size = np.array([place.size for place in due])
@@ -130,7 +130,7 @@ def test_what_is_released_has_the_spread_of_outcomes_and_noise(
 
 def test_people_are_dealt_as_the_odds_say() -> None:
     """Five standard errors."""
-    found = Continuation(begun(bet_se(0.1, 1.0), 0), make_generator(4, 0))._spread(
+    found = Continuation(begun(bet_se(0.1, 1.0), 0), make_generator(4, 0))._split_participants(
         100_000, [1, 0, 3]
     )
     assert abs(found[0] - 25_000) < 700
@@ -167,7 +167,7 @@ def test_numbers_that_lie_close_together_take_fewer_people() -> None:
     state = run.dump()
     apart = np.mean([_ends(run, state, number) for number in range(20)])
     run.load(state)
-    run.book.close[:] = 9.0, 10.0, 1.0  # type: ignore[attr-defined]
+    run.book.closeness_totals[:] = 9.0, 10.0, 1.0  # type: ignore[attr-defined]
     assert np.mean([_ends(run, run.dump(), number) for number in range(20)]) < apart
 
 
@@ -176,12 +176,12 @@ def test_the_band_says_what_is_unknown() -> None:
     late = forecast(begun(bet_se(0.1, 1.0), 3), 3, 60.0)
     assert early is not None
     assert late is not None
-    assert early.runs == module.MOST_RUNS
-    assert early.now < early.low < early.middle < early.high <= 6000
+    assert early.runs == module.MAX_CONTINUATIONS
+    assert early.now < early.low < early.median < early.high <= 6000
     assert late.high / late.low < early.high / early.low
     hopeless = forecast(begun(bet_se(0.01, 0.1), 0, cap=60), 3, 60.0)
     assert hopeless is not None
-    assert hopeless.stuck == 1.0
+    assert hopeless.inconclusive == 1.0
     assert hopeless.high <= 60
 
 

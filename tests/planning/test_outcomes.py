@@ -13,7 +13,7 @@ from discreet import (
     InvalidInputError,
     Sampled,
     bet_se,
-    gap_scenarios,
+    make_gap_scenarios,
     plan,
 )
 from discreet.reports.plan import plan_page
@@ -32,7 +32,7 @@ def expected(scenarios: Any, **options: Any) -> list[str]:
     ("scenarios", "outcomes"),
     [
         (RATES, ["yes-no"] * 2),
-        (gap_scenarios(2, 0.5, 0.5), ["yes-no"] * 2),
+        (make_gap_scenarios(2, 0.5, 0.5), ["yes-no"] * 2),
         (NUMBERS, ["numbers"] * 2),
         (DATA, ["numbers"] * 2),
         ([RATES, NUMBERS], ["numbers"] * 4),

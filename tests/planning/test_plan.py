@@ -20,15 +20,15 @@ from discreet import (
     TiedBestArmError,
     bet_se,
     bounds,
-    gap_scenarios,
     gauss_tt,
+    make_gap_scenarios,
     plan,
     simulate,
     theory,
     ttucb,
 )
 from discreet.cli import main
-from discreet.planning.power import TOLERANCE, Budget
+from discreet.planning.power import EPSILON_TOLERANCE, Budget
 from discreet.planning.rows import Simulations
 from discreet.reports.document import Table
 from discreet.reports.plan import plan_document, plan_page
@@ -61,13 +61,13 @@ class TestRows:
             results = simulate(EASY, bet_se(0.05, row.epsilon), 100, 3)
             summary = results.summary()
             assert row.strategy == bet_se(0.05, row.epsilon)
-            assert row.samples.mean == summary["mean"]
-            assert row.samples.median == summary["median"]
-            assert (row.samples.q10, row.samples.q90) == (
+            assert row.participants.mean == summary["mean"]
+            assert row.participants.median == summary["median"]
+            assert (row.participants.q10, row.participants.q90) == (
                 summary["quantiles"]["0.1"],
                 summary["quantiles"]["0.9"],
             )
-            assert row.samples.longest == results.samples.max()
+            assert row.participants.longest == results.samples.max()
             assert row.correct == 1 - results.errors / 100
             assert row.correct_interval[0] <= row.correct <= row.correct_interval[1]
             assert row.best_share == pytest.approx(
@@ -81,7 +81,7 @@ class TestRows:
                 == bounds(EASY, [row.epsilon or 0], 0.05).per_epsilon[0].lower_bound_global
             )
         (reference,) = found.no_privacy
-        assert (reference.samples.mean, reference.privacy_cost) == (plain.samples.mean(), 1.0)
+        assert (reference.participants.mean, reference.privacy_cost) == (plain.samples.mean(), 1.0)
         assert found.recommended.strategy.name == "bet-se"
 
     def test_stop_at_the_most_people(self) -> None:
@@ -93,8 +93,8 @@ class TestRows:
         late = ~simulate(EASY, bet_se(0.05, 0.5), 200, 0, most).stopped
         assert 0 < row.unstopped == late.sum() < 200
         assert row.unstopped_probability == late.mean()
-        assert row.samples.q90 is not None
-        assert row.samples.q90 <= most
+        assert row.participants.q90 is not None
+        assert row.participants.q90 <= most
         assert row.correct <= 1 - late.mean() + 1e-12
         assert row.privacy_cost == whole.privacy_cost  # the maximum hides people, not the price
 
@@ -117,8 +117,8 @@ class TestRows:
         )
         dpse = found.per_epsilon[1]
         reference = simulate(EASY, ttucb(0.1), 20, 0).samples.mean()
-        assert dpse.samples.mean is not None
-        assert dpse.privacy_cost == pytest.approx(dpse.samples.mean / reference)
+        assert dpse.participants.mean is not None
+        assert dpse.privacy_cost == pytest.approx(dpse.participants.mean / reference)
 
     def test_under_local_privacy(self) -> None:
         (row,) = plan(EASY, 1.0, 0.05, trust="local", runs=20).per_epsilon
@@ -134,11 +134,11 @@ class TestRows:
     def test_of_arms_that_are_not_bernoulli(self) -> None:
         found = plan([Beta([1, 6], [6, 1]), EASY], 1.0, 0.1, runs=5)
         row, other = found.per_epsilon
-        assert found.floored
-        assert not plan(EASY, 1.0, 0.1, runs=5).floored
+        assert found.has_floor_bounds
+        assert not plan(EASY, 1.0, 0.1, runs=5).has_floor_bounds
         assert other.lower_bound == bounds(EASY, [1.0], 0.1).per_epsilon[0].lower_bound_global
         assert row.lower_bound == theory.floor_bound(Beta([1, 6], [6, 1]), 0.1, 1.0)
-        assert row.samples.mean is not None
+        assert row.participants.mean is not None
 
     def test_with_an_indifference_gap_have_no_lower_bound(self) -> None:
         (row,) = plan(EASY, 1.0, 0.1, [bet_se(0.1, 1.0, indifference_zone=0.1)], runs=2).per_epsilon
@@ -148,11 +148,11 @@ class TestRows:
         tied = Bernoulli((0.9, 0.1, 0.1, 0.1))
         with pytest.warns(MayNotStopWarning, match="adap-tt: some runs may not stop"):
             (row,) = plan(tied, 0.05, 0.1, ["adap-tt"], runs=60, seed=5).per_epsilon
-        results = [row.samples.mean, row.samples.median, row.samples.q10]
+        results = [row.participants.mean, row.participants.median, row.participants.q10]
         assert row.unstopped > 6
         assert None not in results
-        assert row.samples.q90 is None
-        assert row.samples.longest is None
+        assert row.participants.q90 is None
+        assert row.participants.longest is None
         assert row.correct + row.unstopped_probability + row.wrong / 60 == pytest.approx(1)
 
 
@@ -162,9 +162,9 @@ class TestGap:
         [(0.3, "rest at the base"), (0.5, "base in the middle"), (0.8, "best at the base")],
     )
     def test_the_hardest_lies_nearest_to_one_half(self, base: float, name: str) -> None:
-        shapes = gap_scenarios(4, 0.1, base)
+        shapes = make_gap_scenarios(4, 0.1, base)
         for trust in ("global", "local"):
-            assert shapes.hardest([0.01, 1.0], trust)[0] == name
+            assert shapes.find_hardest([0.01, 1.0], trust)[0] == name
         (scenario,) = plan(shapes, 1.0, 0.1, runs=2).scenarios
         assert scenario == f"4 arms, gap 0.1, base {base:g}: {name}"
 
@@ -182,18 +182,18 @@ class TestGap:
                 ).value * (1 + 1e-9)
 
     def test_the_hardest_takes_the_most_people(self) -> None:
-        shapes = gap_scenarios(5, 0.1, 0.3)
+        shapes = make_gap_scenarios(5, 0.1, 0.3)
         means = {
             name: simulate(shape, bet_se(0.05, 0.5), 150, 0).samples.mean()
             for name, shape in shapes.shapes.items()
         }
-        assert max(means, key=lambda name: means[name]) == shapes.hardest([0.5])[0]
+        assert max(means, key=lambda name: means[name]) == shapes.find_hardest([0.5])[0]
 
     def test_keeps_the_gap_and_the_range(self) -> None:
         for base in (0.0, 0.02, 0.5, 0.97, 1.0):
-            for shape in gap_scenarios(4, 0.1, base).shapes.values():
+            for shape in make_gap_scenarios(4, 0.1, base).shapes.values():
                 assert min(shape.gaps) >= 0.1 - 1e-9
-        assert set(gap_scenarios(2, 0.1, 0.5).shapes) == {
+        assert set(make_gap_scenarios(2, 0.1, 0.5).shapes) == {
             "rest at the base",
             "base in the middle",
             "best at the base",
@@ -213,7 +213,7 @@ class TestBudget:
 
         assert share(epsilon) == found.affordable[0].correct >= 0.8
         low = float(found.affordable[0].reason.split(" = ")[1].split()[0])
-        assert epsilon / (1 + TOLERANCE) <= low * 1.001 < epsilon
+        assert epsilon / (1 + EPSILON_TOLERANCE) <= low * 1.001 < epsilon
         assert share(low) < 0.8
 
     def test_the_interval_holds_the_limit(self) -> None:
@@ -223,7 +223,7 @@ class TestBudget:
         low, high, missed = 0.10096, 0.10124, 0
         for seed in range(12):
             purse = Budget(Simulations(60, seed, None), {"two": Bernoulli((0.2, 0.8))}, 200, 0.9)
-            found = purse.affordable(lambda epsilon: bet_se(0.1, epsilon))
+            found = purse.find_affordable(lambda epsilon: bet_se(0.1, epsilon))
             least, most = found.epsilon_interval
             assert least is not None
             assert most is not None
@@ -236,9 +236,9 @@ class TestBudget:
         arms = {"easy": EASY, "hard": Bernoulli((0.5, 0.7, 0.6))}
         simulations = Simulations(200, 0, None)
         purse = Budget(simulations, arms, 900, 0.8)
-        found = purse.affordable(lambda epsilon: bet_se(0.05, epsilon))
+        found = purse.find_affordable(lambda epsilon: bet_se(0.05, epsilon))
         assert found.epsilon is None  # the harder one
-        found = Budget(simulations, arms, 9000, 0.8).affordable(lambda e: bet_se(0.05, e))
+        found = Budget(simulations, arms, 9000, 0.8).find_affordable(lambda e: bet_se(0.05, e))
         assert found.example is not None
         assert found.example.scenario == "hard"
         fresh = {
@@ -443,7 +443,7 @@ class TestThePage:
         assert "&lt;b&gt;low" in html
         assert "<b>low" not in html
         assert "http" not in html.replace("http://www.w3.org/", "").replace("http-equiv", "")
-        mean = math.ceil(found["per_epsilon"][0]["samples"]["mean"] - 1e-9)
+        mean = math.ceil(found["per_epsilon"][0]["participants"]["mean"] - 1e-9)
         assert f"{mean:,} participants on average" in html
 
     @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 
 from discreet import Bernoulli, Beta, Discrete, RoundedWarning, Sampled, bet_se, plan, simulate
 from discreet.instances import Instance
-from discreet.planning.power import FACTORS, with_gap
+from discreet.planning.power import GAP_FACTORS, set_gap
 from discreet.reports.charts import draw_path
 from discreet.reports.plan import (
     describe_certainty,
@@ -24,30 +24,30 @@ def test_points_are_what_simulate_says() -> None:
     found = plan(ARMS, 0.5, 0.05, runs=250, seed=3, max_participants=500)
     private = [point for point in found.power if point.epsilon is not None]
     assert [point.gap for point in private] == pytest.approx(
-        [0.2 * factor for factor in FACTORS[1:]]
+        [0.2 * factor for factor in GAP_FACTORS[1:]]
     )
     for point in private:
         arms = Bernoulli((0.3, 0.5 + point.gap, 0.5), ARMS.names)
         own = point.gap == pytest.approx(0.2)
         alone = simulate(arms, bet_se(0.05, 0.5), 250 if own else 200, 3, 500)
         assert point.runs == alone.runs
-        assert point.people == 500
-        assert point.answered == alone.stopped.mean()
-        assert point.right == (alone.stopped & alone.correct).mean()
-        assert point.right_interval[0] < point.right <= point.right_interval[1]
+        assert point.participants == 500
+        assert point.conclusive == alone.stopped.mean()
+        assert point.correct == (alone.stopped & alone.correct).mean()
+        assert point.correct_interval[0] < point.correct <= point.correct_interval[1]
         if own:
-            assert point.right == found.per_epsilon[0].correct
-    assert private[0].right < 0.5 < private[-1].right
+            assert point.correct == found.per_epsilon[0].correct
+    assert private[0].correct < 0.5 < private[-1].correct
     assert len(found.power) == 2 * len(private)
     described = found.to_dict()["power"]
-    assert described[0]["answered_interval"] == list(found.power[0].answered_interval)
+    assert described[0]["answered_interval"] == list(found.power[0].conclusive_interval)
 
 
 def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> None:
     both = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, budget=400)
-    assert {point.people for point in both.power} == {300}
+    assert {point.participants for point in both.power} == {300}
     budget = plan(ARMS, 1.0, 0.1, runs=10, budget=400)
-    assert {point.people for point in budget.power} == {400}
+    assert {point.participants for point in budget.power} == {400}
     for without in (
         plan(ARMS, 1.0, 0.1, runs=10),
         plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, power=False),
@@ -56,7 +56,7 @@ def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> N
         assert "power" not in without.to_dict()
 
 
-@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("factor", GAP_FACTORS)
 @pytest.mark.parametrize(
     "arms",
     [
@@ -70,7 +70,7 @@ def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> N
 def test_only_the_best_arm_moves(arms: Instance, factor: float) -> None:
     """Its mean is so many times as far above the next; other laws cannot go further."""
     best, gap = int(np.argmax(arms.means)), float(arms.gaps.min())
-    moved = with_gap(arms, factor)
+    moved = set_gap(arms, factor)
     top = arms.means[best] + (factor - 1) * gap
     if moved is None:
         assert factor > 1
@@ -86,7 +86,7 @@ def test_only_the_best_arm_moves(arms: Instance, factor: float) -> None:
 def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, indifference_zone=0.1)
     assert min(point.gap for point in found.power) == 0
-    assert all(point.right == point.answered for point in found.power if point.gap == 0)
+    assert all(point.correct == point.conclusive for point in found.power if point.gap == 0)
     tied = plan(
         Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_participants=300, indifference_zone=0.1
     )

@@ -39,7 +39,7 @@ def test_three_ranges() -> None:
         ("twice as wide", 0, 200),
         ("tightest round one", 30, 65),
     ]
-    given, wider, tightest = (row.samples.mean or 0 for row in found)
+    given, wider, tightest = (row.participants.mean or 0 for row in found)
     assert wider > given > tightest
     assert found[0].times == 1
     assert found[1].times == wider / given
@@ -70,7 +70,7 @@ def test_each_is_a_simulation_of_its_own() -> None:
         assert row.strategy == STRATEGY.with_(target_difference=0.2 * factor)
         arms = Sampled.of(PAST, (row.low, row.high))
         again = simulate(arms, row.strategy, runs=40, seed=0)
-        assert row.samples.mean == again.samples.mean()
+        assert row.participants.mean == again.samples.mean()
 
 
 def test_target_differences_stay_in_their_range_and_none_stays_none() -> None:
@@ -92,7 +92,7 @@ def test_clipped_data_and_less_is_better() -> None:
 
 def test_a_maximum_of_people() -> None:
     wider = costs(max_participants=60)[1]
-    assert (wider.samples.longest or 0) <= 60
+    assert (wider.participants.longest or 0) <= 60
     assert wider.unstopped > 0
 
 
@@ -113,7 +113,7 @@ def test_a_plan_with_ranges() -> None:
     )
     rows = found.to_dict()["ranges"]
     assert [row["name"] for row in rows] == ["given", "twice as wide", "tightest round one"]
-    assert rows[0]["samples"]["mean"] == found.ranges[0].samples.mean
+    assert rows[0]["participants"]["mean"] == found.ranges[0].participants.mean
     json.dumps(rows)
 
 

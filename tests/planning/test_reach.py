@@ -15,7 +15,7 @@ from discreet import (
     OutOfReach,
     Strategy,
     bet_se,
-    out_of_reach,
+    check_reach,
     simulate,
 )
 from discreet.simulation.engine import make_generator
@@ -49,10 +49,10 @@ def test_plain_runs_are_those_of_a_simulation(name: str) -> None:
 
 
 def test_no_privacy_is_too_strong_to_be_noticed() -> None:
-    assert out_of_reach(bet_se(0.05, 0.001), 2, 2000) == OutOfReach(2000, 17, 26_000)
-    assert out_of_reach(bet_se(0.05, 0.001), 2, 30_000) is None
-    assert out_of_reach(bet_se(0.05, 1.0), 2, 2000) is None
-    found = out_of_reach(discreet.dp_se(0.001, 0.05), 200, 2000)
+    assert check_reach(bet_se(0.05, 0.001), 2, 2000) == OutOfReach(2000, 17, 26_000)
+    assert check_reach(bet_se(0.05, 0.001), 2, 30_000) is None
+    assert check_reach(bet_se(0.05, 1.0), 2, 2000) is None
+    found = check_reach(discreet.dp_se(0.001, 0.05), 200, 2000)
     assert found is not None
     assert found.to_dict() == {"max_participants": 2000, "runs": 3, "people": 31_000_000}
 
@@ -73,17 +73,17 @@ def test_it_is_what_simulations_say(strategy: Strategy, arms: int) -> None:
     easiest = Bernoulli([1.0] + [0.0] * (arms - 1))
     samples = simulate(easiest, strategy, 200, 5, 10**9).samples
     scarce = int(samples.min() * 0.6)
-    found = out_of_reach(strategy, arms, scarce)
+    found = check_reach(strategy, arms, scarce)
     assert found is not None
     assert simulate(easiest, strategy, 200, 5, scarce).stopped.mean() < 0.1
-    assert found.people == pytest.approx(np.median(samples), rel=0.35)
-    assert out_of_reach(strategy, arms, int(np.median(samples) * 1.1) + 1) is None
+    assert found.participants == pytest.approx(np.median(samples), rel=0.35)
+    assert check_reach(strategy, arms, int(np.median(samples) * 1.1) + 1) is None
 
 
 def test_strategies_that_learn_from_every_answer() -> None:
-    assert out_of_reach(discreet.ctb_tt(0.1, 0.05), 2, 500) == OutOfReach(500, 20, None)
-    assert out_of_reach(discreet.ctb_tt(3, 0.05), 2, 500) is None
-    assert out_of_reach(discreet.ttucb(0.05), 2, 10) == OutOfReach(10, 20, None)
+    assert check_reach(discreet.ctb_tt(0.1, 0.05), 2, 500) == OutOfReach(500, 20, None)
+    assert check_reach(discreet.ctb_tt(3, 0.05), 2, 500) is None
+    assert check_reach(discreet.ttucb(0.05), 2, 10) == OutOfReach(10, 20, None)
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,20 @@ def test_strategies_that_learn_from_every_answer() -> None:
     ids=lambda value: str(value)[:60],
 )
 def test_what_takes_long_is_not_judged(strategy: Strategy, arms: int, people: int) -> None:
-    assert out_of_reach(strategy, arms, people) is None
+    assert check_reach(strategy, arms, people) is None
 
 
 def test_as_many_arms_as_the_page_says_are_judged() -> None:
-    assert out_of_reach(bet_se(0.05, 0.001), 200, 300) is not None
-    assert out_of_reach(discreet.dp_se(0.001, 0.05), 28, 30) is not None
-    assert out_of_reach(bet_se(0.05, 0.001), 28, 30) is not None
+    assert check_reach(bet_se(0.05, 0.001), 200, 300) is not None
+    assert check_reach(discreet.dp_se(0.001, 0.05), 28, 30) is not None
+    assert check_reach(bet_se(0.05, 0.001), 28, 30) is not None
 
 
 def test_nothing_is_compiled() -> None:
     lines = [
         "import sys",
-        "from discreet import bet_se, out_of_reach",
-        "assert out_of_reach(bet_se(0.05, 0.001), 2, 2000) is not None",
+        "from discreet import bet_se, check_reach",
+        "assert check_reach(bet_se(0.05, 0.001), 2, 2000) is not None",
         "assert 'numba' not in sys.modules",
     ]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
@@ -133,4 +133,4 @@ def test_nothing_is_compiled() -> None:
 )
 def test_bad_input(words: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        out_of_reach(*words)
+        check_reach(*words)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from discreet import Bernoulli, InvalidInputError, bet_se, dp_se, gap_scenarios, plan
+from discreet import Bernoulli, InvalidInputError, bet_se, dp_se, make_gap_scenarios, plan
 from discreet.cli import main
 from discreet.reports.plan import plan_page
 
-WORDS = gap_scenarios(arms=2, gap=0.4, base=0.5)
+WORDS = make_gap_scenarios(arms=2, gap=0.4, base=0.5)
 
 
 def rows(**options: Any) -> list[float]:

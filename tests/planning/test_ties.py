@@ -17,7 +17,7 @@ def test_tied_arms_are_planned() -> None:
     assert row.strategy == found.recommended.strategy == bet_se(0.1, 1.0, indifference_zone=0.15)
     assert plain.strategy.indifference_zone == 0.15
     alone = simulate(TIED, row.strategy, 40, 0)
-    assert row.samples.mean == alone.samples.mean()
+    assert row.participants.mean == alone.samples.mean()
     assert row.best_share == alone.pulls[:, :2].sum() / alone.pulls.sum()
     assert row.correct == (alone.recommendation < 2).mean()
     assert row.lower_bound is None

@@ -13,7 +13,7 @@ from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
 from discreet.cli import main
 from discreet.cli.options import Arms, Rate
 from discreet.cli.plan import _read_gap
-from discreet.planning.rows import day_after
+from discreet.planning.rows import compute_end_day
 from discreet.reports.plan import (
     explain_low_cost,
     explain_slower,
@@ -32,34 +32,34 @@ DAYS: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline"
 
 def test_both_ways() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=20, **DAYS)
-    ways = [(way.epsilon, way.enrolment) for way in found.ways]
+    ways = [(way.epsilon, way.enrolment) for way in found.enrolments]
     both = ("waiting", "continuous")
     assert ways == [(None, way) for way in both] + [(1.0, way) for way in both]
-    for way in found.ways:
+    for way in found.enrolments:
         strategy = bet_se(0.1, way.epsilon, "none" if way.epsilon is None else "global")
         alone = simulate(ARMS, strategy, 20, 0, enrolment=way.enrolment, **DAYS)
         assert alone.days is not None
-        assert alone.in_flight is not None
+        assert alone.pipeline is not None
         assert way.days.mean == pytest.approx(alone.days.mean())
-        assert way.people.mean == pytest.approx(alone.samples.mean())
-        assert way.in_flight == pytest.approx(alone.in_flight.mean())
+        assert way.participants.mean == pytest.approx(alone.samples.mean())
+        assert way.pipeline == pytest.approx(alone.pipeline.mean())
     row = found.per_epsilon[0]
-    assert row.samples == found.ways[2].people
+    assert row.participants == found.enrolments[2].participants
     described = found.to_dict()
     assert described["calendar"]["delay"]["kind"] == "exponential"
-    assert described["ways"][3]["enrolment"] == "continuous"
+    assert described["enrolments"][3]["enrolment"] == "continuous"
 
 
 def test_rows_follow_the_enrolment() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=20, enrolment="continuous", **DAYS)
-    assert found.per_epsilon[0].samples == found.ways[3].people
+    assert found.per_epsilon[0].participants == found.enrolments[3].participants
 
 
 def test_one_way_where_there_is_one() -> None:
     """Without a deadline nobody can be assigned ahead; dp-se waits in any case."""
     found = plan(ARMS, 1.0, 0.1, runs=10, strategies=["bet-se", "dp-se"], accrual=2, delay=10)
-    assert {way.enrolment for way in found.ways} == {"waiting"}
-    assert [way.strategy for way in found.ways] == ["bet-se", "bet-se", "dp-se"]
+    assert {way.enrolment for way in found.enrolments} == {"waiting"}
+    assert [way.strategy for way in found.enrolments] == ["bet-se", "bet-se", "dp-se"]
     assert found.per_epsilon[1].privacy_cost is not None
     with pytest.raises(InvalidInputError, match="for bet-se only"):
         plan(ARMS, 1.0, 0.1, runs=10, strategies=["dp-se"], **DAYS)
@@ -100,27 +100,27 @@ def test_arms_with_a_gap_may_have_names() -> None:
 
 
 def test_an_end_beyond_the_calendar_is_unknown() -> None:
-    assert day_after(date(2027, 3, 1), 1e8) is None
-    assert day_after(date(2027, 3, 1), None) is None
-    assert day_after(date(2027, 3, 1), 0.5) == date(2027, 3, 2)
+    assert compute_end_day(date(2027, 3, 1), 1e8) is None
+    assert compute_end_day(date(2027, 3, 1), None) is None
+    assert compute_end_day(date(2027, 3, 1), 0.5) == date(2027, 3, 2)
 
 
 def test_nothing_without_accrual() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10)
-    assert not found.ways
+    assert not found.enrolments
     assert "calendar" not in found.to_dict()
-    assert "ways" not in found.to_dict()
+    assert "enrolments" not in found.to_dict()
 
 
 def test_what_a_reader_would_stumble_over_is_said() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
-    bare, row = found.ways[0], found.per_epsilon[0]
+    bare, row = found.enrolments[0], found.per_epsilon[0]
     slow = replace(bare, days=replace(bare.days, mean=9999.0), releases=67.0)
-    words = explain_slower(replace(found, ways=(slow, *found.ways[1:])))
+    words = explain_slower(replace(found, enrolments=(slow, *found.enrolments[1:])))
     assert "takes longer here" in words
     assert "67 interim analyses" in words
     quick = replace(bare, days=replace(bare.days, mean=1.0))
-    assert not explain_slower(replace(found, ways=(quick, *found.ways[1:])))
+    assert not explain_slower(replace(found, enrolments=(quick, *found.enrolments[1:])))
     none = replace(row, correct=0.0, unstopped=10)
     short = replace(found, max_participants=9, per_epsilon=(none,))
     assert warn_of_few_correct(short, none).startswith("none of the simulated trials")
@@ -153,12 +153,12 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     render(plan_document(dated))
     text = capsys.readouterr().out
     assert "Enrolment begins on 1 Mar 2027" in text
-    way, end = dated.ways[3], dated.ways[3].end
+    way, end = dated.enrolments[3], dated.enrolments[3].end
     assert end is not None
     assert way.days.q90 is not None
     assert end["q90"] == date(2027, 3, 1) + timedelta(math.ceil(way.days.q90))
     assert day_words(end["mean"]) in text
-    assert dated.to_dict()["ways"][3]["end"]["q90"] == f"{end['q90']}"
+    assert dated.to_dict()["enrolments"][3]["end"]["q90"] == f"{end['q90']}"
     assert dated.to_frame()["end_q90"].drop_nulls().to_list()[3] == f"{end['q90']}"
     answer = str(plan_sections(dated)[0].parts[0])
     assert f"until {day_words(end['mean'])}" in answer

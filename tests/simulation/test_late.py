@@ -93,8 +93,8 @@ def test_runs_equal_the_slow_ones(name: str, trust: str, epsilon: float | None) 
         found = simulate(ARMS, strategy, 2, 7, 2000, accrual=2, **DELAYS[name])
         oracle = slow(NaiveWaiting, DELAYS[name], DOSES, epsilon, 0.1, trust=trust, **more)
         assert all(same(found, row, oracle, 2000) for row in range(2))
-        assert found.in_flight is not None
-        assert not found.in_flight.any()
+        assert found.pipeline is not None
+        assert not found.pipeline.any()
 
 
 def late_counts(rng: Any, laws: Any, calendar: Any, arm: int, person: int, people: Any) -> float:
@@ -165,7 +165,7 @@ def both(name: str, strategy: Strategy, means: tuple[float, ...], rows: int, cap
     options = {"trust": strategy.trust}
     lateness = slow(NaiveWaiting, given, means, strategy.epsilon, strategy.delta, **options)
     assert found.days is not None
-    assert found.in_flight is not None
+    assert found.pipeline is not None
     equal = True
     for row in range(rows):
         live_run = LiveContinuous(lateness, strategy)
@@ -174,7 +174,7 @@ def both(name: str, strategy: Strategy, means: tuple[float, ...], rows: int, cap
         equal = equal and tuple(numbers) == (*got, found.rounds[row])
         equal = equal and found.pulls[row].tolist() == pulls
         equal = equal and math.isclose(found.days[row], live_run.today, rel_tol=1e-9)
-        equal = equal and found.in_flight[row] == live_run.flying
+        equal = equal and found.pipeline[row] == live_run.flying
     return equal
 
 
@@ -216,9 +216,9 @@ def test_nobody_is_turned_away() -> None:
     given: dict[str, Any] = {"delay": 50, "deadline": 50, "enrolment": "continuous"}
     found = simulate(ARMS, bet_se(0.1, 1.0), 50, 1, accrual=2, **given)
     assert found.days is not None
-    assert found.in_flight is not None
+    assert found.pipeline is not None
     assert (np.abs(found.days * 2 - found.samples) <= 1).all()
-    assert set(found.in_flight.tolist()) <= {99, 100}
+    assert set(found.pipeline.tolist()) <= {99, 100}
     waiting = simulate(ARMS, bet_se(0.1, 1.0), 50, 1, accrual=2, delay=50, deadline=50)
     assert waiting.days is not None
     assert waiting.days.mean() > 1.2 * found.days.mean()
@@ -347,7 +347,7 @@ def test_each_release_waits_for_the_person_assigned_last(strategy: Strategy, cap
         found, clock, unreleased = live(strategy, cap, seed)
         add_days(strategy, calendar, found)
         assert found.days[0] == pytest.approx(clock)
-        assert found.in_flight[0] == unreleased
+        assert found.pipeline[0] == unreleased
         flying += unreleased
     assert flying > 0 or strategy.name == "dp-se"
 
@@ -363,7 +363,7 @@ def test_a_fixed_delay_changes_nothing_but_days() -> None:
         for name in COLUMNS:
             assert (getattr(plain, name) == getattr(found, name)).all()
         assert plain.days is None
-        assert plain.in_flight is None
+        assert plain.pipeline is None
         assert found.days is not None
         assert clock.days is not None
         releases = plain.rounds - (3 if strategy.is_phased else 0)
@@ -396,7 +396,7 @@ def test_files_have_the_columns(tmp_path: Path) -> None:
     assert again.days.tolist() == found.days.tolist()
     assert again.spec["calendar"]["delay"] == {"kind": "fixed", "days": 25.0, "never": 0.0}
     assert again.summary()["days_mean"] == pytest.approx(found.days.mean())
-    assert again.to_frame().columns[-2:] == ["days", "in_flight"]
+    assert again.to_frame().columns[-2:] == ["days", "pipeline"]
     plain = simulate(ARMS, bet_se(0.1, 1.0), 5, 1)
     plain.save(tmp_path / "plain.parquet")
     assert Results.load(tmp_path / "plain.parquet").days is None

@@ -37,7 +37,7 @@ class Watched(Continuation):
         super().__init__(run, rng)
         self.look, self.margins, self.looks = look, list[Margin](), 0
 
-    def _release(self, due: list[ArmBatch], laws: Any) -> None:
+    def _release_due(self, due: list[ArmBatch], laws: Any) -> None:
         run: Any = self.run
         before, centre = len(getattr(run, "margins", ())), run.centre
         near: float | None = None
@@ -49,7 +49,7 @@ class Watched(Continuation):
             release(sums, close)
 
         run.release = released
-        super()._release(due, laws)
+        super()._release_due(due, laws)
         run.release = release
         if len(getattr(run, "margins", ())) > before and len(due) == 2:
             leader, (other,), _, margin = run.margins[-1]
@@ -59,7 +59,7 @@ class Watched(Continuation):
             self.margins.append(Margin(leader, other, pair, lead, near, centre))
         self.seen()
 
-    def _answers(self, laws: Any) -> None:
+    def _play_answers(self, laws: Any) -> None:
         run: Any = self.run
         answer = run.answer
 
@@ -68,7 +68,7 @@ class Watched(Continuation):
             self.seen()
 
         run.answer = answered
-        super()._answers(laws)
+        super()._play_answers(laws)
 
     def seen(self) -> None:
         """Every look at first, then those whose number is a power of two."""

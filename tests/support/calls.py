@@ -16,7 +16,7 @@ from discreet import (
     Trial,
     UserStrategy,
     bet_se,
-    gap_scenarios,
+    make_gap_scenarios,
     simulate,
 )
 from discreet.audits.rehearsal import Silent
@@ -112,9 +112,9 @@ def makers() -> dict[str, Call]:
         "Drift.season": (drift.season, {"size": 0.1, "period": 9}),
         "Drift.trend": (drift.trend, {"size": 0.1, "over": 9}),
         "Drift.from_dict": (drift.from_dict, {"description": drift.step(0.1, 9).to_dict()}),
-        "gap_scenarios": (gap_scenarios, {"arms": 3, "gap": 0.1, "base": 0.5}),
-        "GapScenarios.hardest": (
-            gap_scenarios(3, 0.1, 0.5).hardest,
+        "make_gap_scenarios": (make_gap_scenarios, {"arms": 3, "gap": 0.1, "base": 0.5}),
+        "GapScenarios.find_hardest": (
+            make_gap_scenarios(3, 0.1, 0.5).find_hardest,
             {"epsilons": [1.0], "trust": "global"},
         ),
         "notebook_bar": (discreet.notebook_bar, {"title": "planning"}),
@@ -195,8 +195,8 @@ def works(folder: Path) -> dict[str, Call]:
             {"outcomes": PAST, "range": (0, 1), "strategy": OWN, "direction": "max"}
             | {"out_of_range": "refuse", **runs, "max_participants": 20, "progress": None},
         ),
-        "out_of_reach": (
-            discreet.out_of_reach,
+        "check_reach": (
+            discreet.check_reach,
             {"strategy": discreet.dp_se(1.0, 0.1), "arms": 2, "max_participants": 10},
         ),
         "bounds": (

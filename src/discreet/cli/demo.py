@@ -17,7 +17,7 @@ from discreet.files import check_writable, write
 from discreet.instances import Bernoulli
 from discreet.planning.plan import Plan
 from discreet.planning.plan import plan as make_plan
-from discreet.planning.scenarios import gap_scenarios
+from discreet.planning.scenarios import make_gap_scenarios
 from discreet.reports import charts
 from discreet.reports.document import Document, Figure, Paragraph, Part, Section, Table
 from discreet.reports.html import render, take_picture
@@ -81,7 +81,7 @@ def the_plan() -> Plan:
         "and three levels of privacy.\n"
     )
     plan = make_plan(
-        gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
+        make_gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
     )
     print_document(plan_document(plan, example=False))
     return plan

@@ -185,7 +185,7 @@ def plan(
 
 def with_ranges(found: "Plan", arms: Arms) -> "Plan":
     """The plan, with what other ranges of the past outcomes would take."""
-    from discreet.planning.scenarios import RUNS, plan_ranges
+    from discreet.planning.scenarios import RANGE_RUNS, plan_ranges
 
     with quiet_warnings(), simulation_bar("other ranges") as progress:
         ranges = plan_ranges(
@@ -193,7 +193,7 @@ def with_ranges(found: "Plan", arms: Arms) -> "Plan":
             arms.part["range"] or (0.0, 1.0),
             found.recommended.strategy,
             *arms.how,
-            runs=min(found.runs, RUNS),
+            runs=min(found.runs, RANGE_RUNS),
             seed=found.seed,
             max_participants=found.max_participants,
             progress=progress,
@@ -208,7 +208,7 @@ def _read_gap(
     well; --names are the names of their arms.
     """
     from discreet.instances import Bernoulli
-    from discreet.planning.scenarios import gap_scenarios
+    from discreet.planning.scenarios import make_gap_scenarios
 
     names = known.known["names"]
     unnamed = replace(known, known={**known.known, "names": None})
@@ -216,7 +216,7 @@ def _read_gap(
         raise InvalidInputError(
             "give either --means, --instance or --data, or else --arms and --gap (and --base)"
         )
-    found = gap_scenarios(arms, gap, 0.5 if base is None else base)
+    found = make_gap_scenarios(arms, gap, 0.5 if base is None else base)
     if not names:
         return found
     shapes = {words: Bernoulli(shape.means, names) for words, shape in found.shapes.items()}

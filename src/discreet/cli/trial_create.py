@@ -134,14 +134,14 @@ def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
 
 def warning_of(strategy: "Strategy", arms: int, max_participants: int) -> str | None:
     """That the trial would end without an answer, if that can be said."""
-    from discreet.planning.power import out_of_reach
+    from discreet.planning.power import check_reach
 
     found = None
     with suppress(InvalidInputError):  # what can be no trial is refused where one is made
-        found = out_of_reach(strategy, arms, max_participants)
+        found = check_reach(strategy, arms, max_participants)
     if found is None:
         return None
-    takes = "more" if found.people is None else f"about {found.people:,}"
+    takes = "more" if found.participants is None else f"about {found.participants:,}"
     cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
     return (
         "even if the best arm always did as well as possible and the others as badly as "

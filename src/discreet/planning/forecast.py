@@ -33,11 +33,11 @@ from discreet.strategies.betting.schedule import measure_closeness_share
 from discreet.strategies.run import ArmBatch, Belief, Run, Totals
 from discreet.strategies.units import choose_grid, compute_noise_scale, is_rounded_to_bits
 
-MOST_RUNS, LEAST_RUNS = 200, 40
+MAX_CONTINUATIONS, MIN_CONTINUATIONS = 200, 40
 """Continuations at most, and as many as a band needs."""
-SECONDS = 2.0
+MAX_SECONDS = 2.0
 """After which no other continuation is begun."""
-STRIDE = 256
+PARTICIPANTS_BETWEEN_CLOCK_CHECKS = 256
 """People between two looks at the clock, where each of them is played."""
 
 
@@ -50,11 +50,11 @@ class Forecast:
     """People in the trial when they began."""
     low: int
     """Tenth in a hundred of all people it took, in the end."""
-    middle: int
+    median: int
     """Half of them took fewer."""
     high: int
     """Ninety in a hundred took no more."""
-    stuck: float
+    inconclusive: float
     """The share that reached the maximum without an answer."""
 
 
@@ -62,7 +62,7 @@ class _TimeIsUpError(Exception):
     """The continuation under way is left unfinished."""
 
 
-def forecast(run: Run, seed: int, seconds: float = SECONDS) -> Forecast | None:
+def forecast(run: Run, seed: int, seconds: float = MAX_SECONDS) -> Forecast | None:
     """Play a run on from where it is, again and again, for so many seconds; None if
     that is not enough for a band.
 
@@ -72,30 +72,30 @@ def forecast(run: Run, seed: int, seconds: float = SECONDS) -> Forecast | None:
     state, beliefs, ends = run.dump(), run.estimate_means(), list[tuple[int, bool]]()
     now, until = run.samples, time.monotonic() + seconds
     try:
-        for number in range(MOST_RUNS):
+        for number in range(MAX_CONTINUATIONS):
             rng = make_generator(seed, number)
             run.load(state)
             ends.append(Continuation(run, rng, until).play(draw_means(beliefs, rng)))
     except _TimeIsUpError:
-        if len(ends) < LEAST_RUNS:
+        if len(ends) < MIN_CONTINUATIONS:
             return None
     people = sorted(people for people, _ in ends)
     low, middle, high = (people[int(share * (len(people) - 1))] for share in (0.1, 0.5, 0.9))
-    stuck = sum(not stopped for _, stopped in ends) / len(ends)
-    return Forecast(len(ends), now, low, middle, high, stuck)
+    inconclusive = sum(not stopped for _, stopped in ends) / len(ends)
+    return Forecast(len(ends), now, low, middle, high, inconclusive)
 
 
 def draw_means(beliefs: list[Belief], rng: Generator) -> Floats:
     """True means that fit what was released: normal, and between 0 and 1."""
-    found = np.zeros(len(beliefs))
+    means = np.zeros(len(beliefs))
     for arm, (mean, error) in enumerate(beliefs):
         value = rng.normal(mean, error)
         for _ in range(100):
             if 0 <= value <= 1:
                 break
             value = rng.normal(mean, error)
-        found[arm] = min(max(value, 0.0), 1.0)
-    return found
+        means[arm] = min(max(value, 0.0), 1.0)
+    return means
 
 
 class Continuation:
@@ -106,7 +106,7 @@ class Continuation:
         self.strategy = run.strategy
         self.grid = choose_grid(self.strategy)
         self.noise = make_noise_drawer(self.strategy, rng)
-        self.ahead = _under_way(run)
+        self.ahead = _count_pending(run)
         """People under way, where enrolment does not wait: as many as now are taken to
         be from here on.
         """
@@ -115,36 +115,39 @@ class Continuation:
         """On these true means, to the end: people in all, and whether it stopped."""
         with np.errstate(all="ignore"):
             if self.run.releases_each_answer:
-                self._answers(make_bernoulli_laws(means))
+                self._play_answers(make_bernoulli_laws(means))
             else:
-                self._rounds(means)
+                self._play_rounds(means)
         return self.run.samples, self.run.stopped
 
-    def _rounds(self, means: Floats) -> None:
-        run, laws = self.run, self._laws(means)
+    def _play_rounds(self, means: Floats) -> None:
+        run, laws = self.run, self._make_laws(means)
         while not run.stopped:
-            self._look_at_the_clock()
-            before = run.samples
-            run.assign_random(self._spread)
-            due, more = run.list_due(), run.samples > before
+            self._check_time()
+            samples_before = run.samples
+            run.assign_random(self._split_participants)
+            due, more = run.list_due(), run.samples > samples_before
             if not due and not more:
                 return
-            if due and not (more and _under_way(run) < self.ahead):
-                self._release(due, laws)
+            if due and not (more and _count_pending(run) < self.ahead):
+                self._release_due(due, laws)
 
-    def _release(self, due: list[ArmBatch], laws: Laws) -> None:
+    def _release_due(self, due: list[ArmBatch], laws: Laws) -> None:
         run = self.run
         grid = run.scale_grid(self.grid)
-        totals = run.combine([self._sent(place, laws) for place in due])
-        shown = [total for total in totals if total is not None]
-        noise = [(self._noise(), self._noise() if run.releases_closeness else 0.0) for _ in shown]
-        sums = [total.sum / grid + one for total, (one, _) in zip(shown, noise, strict=True)]
+        totals = run.combine([self._draw_totals(place, laws) for place in due])
+        released = [total for total in totals if total is not None]
+        noise = [
+            (self._draw_noise(), self._draw_noise() if run.releases_closeness else 0.0)
+            for _ in released
+        ]
+        sums = [total.sum / grid + one for total, (one, _) in zip(released, noise, strict=True)]
         near = [
-            (total.near or 0) / grid + one for total, (_, one) in zip(shown, noise, strict=True)
+            (total.near or 0) / grid + one for total, (_, one) in zip(released, noise, strict=True)
         ]
         run.release(sums, near if run.releases_closeness else None)
 
-    def _sent(self, place: ArmBatch, laws: Laws) -> Totals:
+    def _draw_totals(self, place: ArmBatch, laws: Laws) -> Totals:
         """What the people of a batch add up to, in units of what is due."""
         run, count = self.run, place.size
         if run.releases_closeness and isinstance(run, BettingRun):
@@ -156,14 +159,14 @@ class Continuation:
             chance = compute_sent_chance(chance, run.setting)
         return Totals(int(self.rng.binomial(count, chance)) * run.scale_grid(self.grid))
 
-    def _noise(self) -> float:
+    def _draw_noise(self) -> float:
         """Of one released number, on the scale of rewards."""
         run = self.run
         if isinstance(run, BettingRun):
             return draw_noise(self.rng, run.current, run.setting) / run.scale_grid(self.grid)
         return self.noise()
 
-    def _laws(self, means: Floats) -> Laws:
+    def _make_laws(self, means: Floats) -> Laws:
         """Yes or no; numbers lie at their mean as often as released closeness says, and
         else at the ends.
         """
@@ -177,12 +180,12 @@ class Continuation:
         )
         return make_discrete_laws(values, chances.T)
 
-    def _spread(self, people: int, weights: list[int]) -> list[int]:
+    def _split_participants(self, count: int, weights: list[int]) -> list[int]:
         odds = np.array(weights, float)
-        found: list[int] = self.rng.multinomial(people, odds / odds.sum()).tolist()
-        return found
+        counts: list[int] = self.rng.multinomial(count, odds / odds.sum()).tolist()
+        return counts
 
-    def _answers(self, laws: Laws) -> None:
+    def _play_answers(self, laws: Laws) -> None:
         """Where every answer counts at once: those who are in answer first."""
         run: Any = self.run
         bits = is_rounded_to_bits(self.strategy) and self.strategy.trust_model.randomised
@@ -199,15 +202,15 @@ class Continuation:
                     answer(arm)
         while not run.stopped and (place := run.take()) is not None:
             answer(place.arm)
-            if not run.samples % STRIDE:
-                self._look_at_the_clock()
+            if not run.samples % PARTICIPANTS_BETWEEN_CLOCK_CHECKS:
+                self._check_time()
 
-    def _look_at_the_clock(self) -> None:
+    def _check_time(self) -> None:
         if time.monotonic() > self.until:
             raise _TimeIsUpError
 
 
-def _under_way(run: Run) -> int:
+def _count_pending(run: Run) -> int:
     """People who are not released, where rounds are opened ahead."""
     if not isinstance(run, BettingRun) or not run.randomisation.continuous:
         return 0

@@ -13,10 +13,18 @@ from discreet.accrual import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
 from discreet.instances import Instance
 from discreet.past_data import Sampled
-from discreet.planning.power import FACTORS, Affordable, Budget, Power, power_of
-from discreet.planning.power import RUNS as POWER_RUNS
-from discreet.planning.rows import Example, PlanRow, Simulations, Way, row_of, way_of, ways_of
-from discreet.planning.scenarios import GapScenarios, RangeCost, named_scenarios
+from discreet.planning.power import GAP_FACTORS, Affordable, Budget, Power, simulate_power
+from discreet.planning.power import MAX_POWER_RUNS as POWER_RUNS
+from discreet.planning.rows import (
+    Enrolment,
+    Example,
+    PlanRow,
+    Simulations,
+    list_enrolments,
+    simulate_enrolment,
+    simulate_row,
+)
+from discreet.planning.scenarios import GapScenarios, RangeCost, name_scenarios
 from discreet.scale import NUMBERS, YES_NO
 from discreet.simulation.engine import MAX_SAMPLES
 from discreet.strategies.estimators import check_indifference_zone
@@ -36,11 +44,11 @@ from discreet.trust import TRUSTS
 from discreet.validation import check_delta, check_levels, check_share, is_word, quoted
 from discreet.version import __version__
 
-Choice = Callable[[float], Strategy]
+StrategyAt = Callable[[float], Strategy]
 """A strategy as a function of ε."""
 
 
-class Design(NamedTuple):
+class PlanOptions(NamedTuple):
     """What all strategies of a plan are made with, where they take it."""
 
     delta: float
@@ -50,14 +58,16 @@ class Design(NamedTuple):
     indifference_zone: float
 
 
-def strategies_of(strategies: Sequence[str | Strategy] | None, design: Design) -> list[Choice]:
+def choose_strategies(
+    strategies: Sequence[str | Strategy] | None, design: PlanOptions
+) -> list[StrategyAt]:
     """The strategies to plan, each as a function of ε; the recommended one if none are
     named.
     """
     wanted = ["bet-se"] if strategies is None else strategies
     if not isinstance(wanted, list | tuple):
         raise InvalidInputError('strategies must be a list, such as ["bet-se", "dp-se"], or None')
-    choices = [_choice(each, design) for each in wanted]
+    choices = [_make_choice(each, design) for each in wanted]
     if not choices:
         raise InvalidInputError(
             "give at least one strategy, or leave strategies out for the recommended one"
@@ -65,20 +75,20 @@ def strategies_of(strategies: Sequence[str | Strategy] | None, design: Design) -
     return choices
 
 
-def _choice(each: str | Strategy, design: Design) -> Choice:
+def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
     """A strategy as a function of ε; those without privacy do not mind."""
     delta, trust = design.delta, design.trust
     if isinstance(each, Strategy):
-        own = each
-        if own.rho is not None:
+        strategy = each
+        if strategy.rho is not None:
             raise InvalidInputError(
                 "a plan compares values of ε: give epsilon and gamma instead of rho, or "
                 "simulate the strategy"
             )
 
         def at(epsilon: float) -> Strategy:
-            level = {} if own.epsilon is None else {"epsilon": epsilon}
-            return _indifferent(own.with_(delta=delta, **level), design)
+            level = {} if strategy.epsilon is None else {"epsilon": epsilon}
+            return _indifferent(strategy.with_(delta=delta, **level), design)
     else:
         preset = find_preset(each)
         needed = list_levels(each, trust)
@@ -106,7 +116,7 @@ def _choice(each: str | Strategy, design: Design) -> Choice:
     return at
 
 
-def _indifferent(strategy: Strategy, design: Design) -> Strategy:
+def _indifferent(strategy: Strategy, design: PlanOptions) -> Strategy:
     """The strategy with the indifference zone of the plan, if there is one; what takes
     none is refused, as it would answer another question.
     """
@@ -120,17 +130,17 @@ def _indifferent(strategy: Strategy, design: Design) -> Strategy:
     return strategy.with_(indifference_zone=design.indifference_zone)
 
 
-RUNS = 500
-SEARCH = 14
+DEFAULT_RUNS = 500
+SIMULATIONS_PER_SEARCH = 14
 """About so many simulations find an affordable ε and its interval."""
 
 
 @dataclass(frozen=True)
 class Plan(
     Tabular,
-    rows="no_privacy per_epsilon ways",
+    rows="no_privacy per_epsilon enrolments",
     more="power affordable",
-    shown="scenario strategy epsilon enrolment samples_median samples_q90 people_median "
+    shown="scenario strategy epsilon enrolment participants_median participants_q90 "
     "days_median correct unstopped_probability privacy_cost correctness delta runs "
     "max_participants",
 ):
@@ -158,7 +168,7 @@ class Plan(
     """What other ranges of outcomes would take, if `plan_ranges` was asked."""
     calendar: Calendar | None = None
     """How people come and outcomes are told, if an accrual was given."""
-    ways: tuple[Way, ...] = ()
+    enrolments: tuple[Enrolment, ...] = ()
     """With an accrual: what each way to enrol takes, for each row of the plan."""
     power: tuple[Power, ...] = ()
     """With a maximum of people, or else a budget: how likely answers are within it, if
@@ -180,9 +190,9 @@ class Plan(
         return self.recommended.strategy.target_difference
 
     @property
-    def floored(self) -> bool:
+    def has_floor_bounds(self) -> bool:
         """Whether some arms are not Bernoulli, so that their lower bound is a floor."""
-        return any_numbers(self.scenarios)
+        return has_numbers(self.scenarios)
 
     @property
     def outcomes(self) -> str:
@@ -190,7 +200,7 @@ class Plan(
         return self.recommended.strategy.outcomes
 
     @property
-    def as_bits(self) -> list[float]:
+    def bit_epsilons(self) -> list[float]:
         """The values of ε at which people send outcomes that are numbers as randomised
         bits.
         """
@@ -240,7 +250,7 @@ class Plan(
             "reason": self.recommended.reason,
             "epsilon": self.example and self.example.strategy.epsilon,
         }
-        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges", "ways", "power"):
+        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges", "enrolments", "power"):
             fields[rows] = [row.to_dict() for row in fields[rows]]
         for optional in ("ranges", "power", "start"):
             if not fields[optional]:
@@ -248,7 +258,7 @@ class Plan(
         if self.start is not None:
             fields["start"] = self.start.isoformat()
         if self.calendar is None:
-            del fields["calendar"], fields["ways"]
+            del fields["calendar"], fields["enrolments"]
         else:
             fields["calendar"] = self.calendar.to_dict()
         if self.budget is None:
@@ -260,7 +270,7 @@ class Plan(
         return fields
 
 
-def any_numbers(scenarios: Mapping[str, Instance]) -> bool:
+def has_numbers(scenarios: Mapping[str, Instance]) -> bool:
     """Whether outcomes of some arms are more than yes or no."""
     return any(arms.outcomes == NUMBERS for arms in scenarios.values())
 
@@ -271,7 +281,7 @@ def plan(
     delta: float,
     strategies: Sequence[str | Strategy] | None = None,
     trust: str = "global",
-    runs: int = RUNS,
+    runs: int = DEFAULT_RUNS,
     seed: int = 0,
     max_participants: int | None = None,
     budget: int | None = None,
@@ -291,7 +301,7 @@ def plan(
 ) -> Plan:
     """Simulate how many people it takes to find the best arm, for each privacy level.
 
-    `scenarios` is an instance, several, or what `gap_scenarios` returns. Of the last,
+    `scenarios` is an instance, several, or what `make_gap_scenarios` returns. Of the last,
     the hardest is taken, and its gap is the target difference for strategies that take one, unless
     you give another `target_difference` (0 for none). `strategies` are presets by name, or
     strategies of your own (planned at each ε and at this δ); without them the
@@ -317,25 +327,25 @@ def plan(
     """
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)
     _check_start(start, calendar)
-    levels = _levels(epsilons)
+    levels = _check_levels(epsilons)
     check_delta(delta)
     _check_words(trust, probability)
     check_indifference_zone(indifference_zone)
-    cases = named_scenarios(scenarios, levels, trust, ties=indifference_zone > 0)
-    _check_people(cases, max_participants=max_participants, budget=budget)
+    named = name_scenarios(scenarios, levels, trust, ties=indifference_zone > 0)
+    _check_participants(named, max_participants=max_participants, budget=budget)
     if target_difference is None:
         target_difference = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
-        outcomes = NUMBERS if any_numbers(cases) else YES_NO
-    design = Design(delta, trust, target_difference, outcomes, float(indifference_zone))
+        outcomes = NUMBERS if has_numbers(named) else YES_NO
+    design = PlanOptions(delta, trust, target_difference, outcomes, float(indifference_zone))
     within = (max_participants or budget) if power else None
-    asked = Asked(cases, levels, max_participants, budget, probability, within, start)
+    request = PlanRequest(named, levels, max_participants, budget, probability, within, start)
     simulations = Simulations(runs, seed, progress, calendar, doing)
     return Plan(
-        scenarios=cases,
+        scenarios=named,
         delta=delta,
         trust=trust,
-        recommended=_to_take(levels[0], design),
+        recommended=_recommend(levels[0], design),
         runs=runs,
         seed=seed,
         max_participants=max_participants,
@@ -344,34 +354,38 @@ def plan(
         calendar=calendar,
         indifference_zone=design.indifference_zone,
         start=start,
-        **_simulated(simulations, asked, design, strategies_of(strategies, design)),
+        **_simulate_plan(simulations, request, design, choose_strategies(strategies, design)),
     )
 
 
-def _to_take(level: float, design: Design) -> Recommendation:
+def _recommend(level: float, design: PlanOptions) -> Recommendation:
     """The strategy to take at an ε."""
     take = recommended(level, design.delta, design.trust, design.target_difference, design.outcomes)
     return replace(take, strategy=take.strategy.with_(indifference_zone=design.indifference_zone))
 
 
-class Asked(NamedTuple):
+class PlanRequest(NamedTuple):
     """What a plan is to find out, checked."""
 
-    cases: dict[str, Instance]
+    scenarios: dict[str, Instance]
     levels: list[float]
-    most: int | None
+    max_participants: int | None
     budget: int | None
     probability: float
-    within: int | None
+    power_participants: int | None
     """The people of the power curve, if one is asked for."""
     start: date | None
 
 
-def _simulated(
-    simulations: Simulations, asked: Asked, design: Design, choices: list[Choice]
+def _simulate_plan(
+    simulations: Simulations, request: PlanRequest, design: PlanOptions, choices: list[StrategyAt]
 ) -> dict[str, Any]:
     """What is simulated of a plan, by the names of its fields."""
-    cases, levels, most = asked.cases, asked.levels, asked.most
+    scenarios, levels, max_participants = (
+        request.scenarios,
+        request.levels,
+        request.max_participants,
+    )
     private = [at for at in choices if at(levels[0]).epsilon is not None]
     planned = [at(level) for level in levels for at in private]
     planned += [at(levels[0]) for at in choices if at not in private]
@@ -382,55 +396,72 @@ def _simulated(
         outcomes=design.outcomes,
         indifference_zone=design.indifference_zone,
     )
-    searched = private if asked.budget is not None else []
-    curve = () if asked.within is None else FACTORS
+    searched = private if request.budget is not None else []
+    curve = () if request.power_participants is None else GAP_FACTORS
     rows = len(planned) + 1
     simulations.planned = planned
-    simulations.expect(len(cases) * (rows + SEARCH * len(searched)))
-    simulations.expect(len(cases) * rows * len(curve), min(POWER_RUNS, simulations.runs))
+    simulations.expect(len(scenarios) * (rows + SIMULATIONS_PER_SEARCH * len(searched)))
+    simulations.expect(len(scenarios) * rows * len(curve), min(POWER_RUNS, simulations.runs))
 
     def rows_of(some: list[Strategy]) -> tuple[PlanRow, ...]:
-        pairs = [(name, each) for name in cases for each in some]
-        return tuple(row_of(simulations, name, cases[name], each, most) for name, each in pairs)
+        pairs = [(name, each) for name in scenarios for each in some]
+        return tuple(
+            simulate_row(simulations, name, scenarios[name], each, max_participants)
+            for name, each in pairs
+        )
 
     rows_found = rows_of(planned)
-    purse = Budget(simulations, cases, int(asked.budget or 0), asked.probability)
-    simulations.purpose = f"the ε that {asked.budget or 0:,} people afford"
-    affordable = tuple(purse.affordable(at) for at in searched)
+    purse = Budget(simulations, scenarios, int(request.budget or 0), request.probability)
+    simulations.purpose = f"the ε that {request.budget or 0:,} people afford"
+    affordable = tuple(purse.find_affordable(at) for at in searched)
     simulations.purpose = "people it takes"
-    bare = rows_of([plain])
+    no_privacy = rows_of([plain])
     return {
         "per_epsilon": rows_found,
-        "no_privacy": bare,
+        "no_privacy": no_privacy,
         "affordable": affordable,
-        "power": _power(simulations, asked, [plain, *planned]),
-        "ways": _ways(simulations, asked, [plain, *planned]),
+        "power": _simulate_power(simulations, request, [plain, *planned]),
+        "enrolments": _simulate_enrolments(simulations, request, [plain, *planned]),
     }
 
 
-def _power(simulations: Simulations, asked: Asked, some: list[Strategy]) -> tuple[Power, ...]:
+def _simulate_power(
+    simulations: Simulations, request: PlanRequest, strategies: list[Strategy]
+) -> tuple[Power, ...]:
     """How likely answers are within so many people; nothing if that is not asked."""
-    if asked.within is None:
+    if request.power_participants is None:
         return ()
     return tuple(
         point
-        for name, instance in asked.cases.items()
-        for strategy in some
-        for point in power_of(simulations, name, instance, strategy, asked.within)
+        for name, instance in request.scenarios.items()
+        for strategy in strategies
+        for point in simulate_power(
+            simulations, name, instance, strategy, request.power_participants
+        )
     )
 
 
-def _ways(simulations: Simulations, asked: Asked, some: list[Strategy]) -> tuple[Way, ...]:
+def _simulate_enrolments(
+    simulations: Simulations, request: PlanRequest, strategies: list[Strategy]
+) -> tuple[Enrolment, ...]:
     """What each way to enrol takes; nothing without a calendar."""
     calendar = simulations.calendar
     if calendar is None:
         return ()
     simulations.purpose = "people and days"
     return tuple(
-        way_of(simulations, name, asked.cases[name], strategy, asked.most, way, asked.start)
-        for name in asked.cases
-        for strategy in some
-        for way in ways_of(calendar, strategy)
+        simulate_enrolment(
+            simulations,
+            name,
+            request.scenarios[name],
+            strategy,
+            request.max_participants,
+            way,
+            request.start,
+        )
+        for name in request.scenarios
+        for strategy in strategies
+        for way in list_enrolments(calendar, strategy)
     )
 
 
@@ -456,15 +487,15 @@ def _check_words(trust: str, probability: float) -> None:
     check_share("probability", probability)
 
 
-def _levels(epsilons: float | Sequence[float]) -> list[float]:
+def _check_levels(epsilons: float | Sequence[float]) -> list[float]:
     levels = check_levels([epsilons] if isinstance(epsilons, Real) else epsilons)
     if not levels:
         raise InvalidInputError("give at least one privacy level, for instance epsilons=[1.0]")
     return levels
 
 
-def _check_people(cases: Mapping[str, Instance], **numbers: int | None) -> None:
-    arms = max(instance.arms for instance in cases.values())
+def _check_participants(scenarios: Mapping[str, Instance], **numbers: int | None) -> None:
+    arms = max(instance.arms for instance in scenarios.values())
     for what, number in numbers.items():
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
         if number is not None and not (whole and arms <= number <= MAX_SAMPLES):

@@ -18,22 +18,22 @@ import numpy as np
 from discreet.instances import Bernoulli, Beta, Discrete, Instance
 from discreet.numerics import clopper_pearson, one_sided
 from discreet.past_data import Sampled
-from discreet.planning.rows import Example, Simulations, right
+from discreet.planning.rows import Example, Simulations, count_correct
 from discreet.simulation.engine import MAX_SAMPLES, RunResult, make_generator
 from discreet.simulation.laws import make_laws
 from discreet.simulation.paths import make_plain_player
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.validation import check_arms, check_whole
 
-TOLERANCE = 0.05
-LEAST_EPSILON = 1e-9
-MOST_EPSILON = 1e3
-STRIDE = 8.0
-LEVEL = 0.95
+EPSILON_TOLERANCE = 0.05
+MIN_EPSILON = 1e-9
+MAX_EPSILON = 1e3
+EPSILON_STRIDE = 8.0
+CONFIDENCE_LEVEL = 0.95
 """The confidence that both ends of an interval are right."""
-LEAST_BUDGET_RUNS = 200
+MIN_BUDGET_RUNS = 200
 """Fresh trials for each step: fewer would settle nothing, even if all are right."""
-STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+INTERVAL_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 """How far from the answer its interval is looked for, in powers of 1 + TOLERANCE."""
 
 
@@ -52,8 +52,8 @@ class Affordable:
     """
     correct_interval: tuple[float, float]
     reason: str
-    tolerance: float = TOLERANCE
-    level: float = LEVEL
+    tolerance: float = EPSILON_TOLERANCE
+    level: float = CONFIDENCE_LEVEL
     epsilon_interval: tuple[float | None, float | None] = (None, None)
     """Two ε between which the smallest one lies with confidence `level`: the budget is
     not enough at the lower one, and enough at the upper one. None: not found.
@@ -90,10 +90,10 @@ class Budget:
     ) -> None:
         self.simulations = simulations
         self.scenarios = scenarios
-        self.people = people
+        self.participants = people
         self.probability = probability
 
-    def affordable(self, at: Callable[[float], Strategy]) -> Affordable:
+    def find_affordable(self, at: Callable[[float], Strategy]) -> Affordable:
         """The smallest ε for a strategy, given as a function of ε: by bisection on log
         ε.
 
@@ -102,122 +102,136 @@ class Budget:
         """
         name = at(1.0).shown
         if (bare := at(1.0).without_privacy()) is not None:
-            plain = self._right(bare)
-            if not self._enough(plain):
-                return self._answer(name, None, plain, self._not_even_without_privacy(plain))
-        bracket = self._bracket(at)
-        if not self._enough(bracket.hits):
+            plain = self._count_correct(bare)
+            if not self._is_enough(plain):
+                return self._make_answer(name, None, plain, self._explain_impossible(plain))
+        bracket = self._find_bracket(at)
+        if not self._is_enough(bracket.hits):
             reason = (
-                f"{self.people:,} people do not suffice for {name} at any ε up to {MOST_EPSILON:g}"
+                f"{self.participants:,} participants do not suffice for {name} at any ε up to "
+                f"{MAX_EPSILON:g}"
             )
-            return self._answer(name, None, bracket.hits, reason)
+            return self._make_answer(name, None, bracket.hits, reason)
         if bracket.low == bracket.high:
-            reason = f"{self.people:,} people suffice even at this ε; no smaller one was tried"
-            return self._answer(name, bracket.low, bracket.hits, reason)
+            reason = (
+                f"{self.participants:,} participants suffice even at this ε; no smaller one was "
+                "tried"
+            )
+            return self._make_answer(name, bracket.low, bracket.hits, reason)
         low, high, hits = self._bisect(at, bracket)
         reason = (
             f"at ε = {low:.4g} the answer was right and in time in less than {self.probability:.0%}"
         )
-        found = self._answer(name, high, hits, reason)
-        ends = self._end(at, high, up=False), self._end(at, high, up=True)
-        return replace(found, epsilon_interval=ends, example=self._worst(at(high)))
+        found = self._make_answer(name, high, hits, reason)
+        ends = (
+            self._find_interval_end(at, high, up=False),
+            self._find_interval_end(at, high, up=True),
+        )
+        return replace(found, epsilon_interval=ends, example=self._simulate_worst(at(high)))
 
-    def _end(self, at: Callable[[float], Strategy], epsilon: float, up: bool) -> float | None:
+    def _find_interval_end(
+        self, at: Callable[[float], Strategy], epsilon: float, up: bool
+    ) -> float | None:
         """The nearest ε above this one at which fresh trials settle that the budget is
         enough, or below it that it is not.
         """
-        for number, step in enumerate(STEPS, 1):
-            level = epsilon * (1 + TOLERANCE) ** (step if up else -step)
-            tail = (1 - LEVEL) / 2 / (number * (number + 1))
+        for number, step in enumerate(INTERVAL_STEPS, 1):
+            level = epsilon * (1 + EPSILON_TOLERANCE) ** (step if up else -step)
+            tail = (1 - CONFIDENCE_LEVEL) / 2 / (number * (number + 1))
             runs = self._fresh_runs
             possible = not up or one_sided(runs, runs, tail)[0] >= self.probability
-            if not possible or not LEAST_EPSILON <= level <= MOST_EPSILON:
+            if not possible or not MIN_EPSILON <= level <= MAX_EPSILON:
                 return None
-            if self._settled(at(level), tail, up, fresh=2 * number + up):
+            if self._is_settled(at(level), tail, up, fresh=2 * number + up):
                 return level
         return None
 
     @property
     def _fresh_runs(self) -> int:
         """As many as in the search, or as an exact bound needs."""
-        return max(self.simulations.runs, LEAST_BUDGET_RUNS)
+        return max(self.simulations.runs, MIN_BUDGET_RUNS)
 
-    def _settled(self, strategy: Strategy, tail: float, up: bool, fresh: int) -> bool:
+    def _is_settled(self, strategy: Strategy, tail: float, up: bool, fresh: int) -> bool:
         """Whether fresh trials tell that the budget is enough in all scenarios, or that
         it is not in one of them; wrong with probability `tail` at most.
         """
         runs, cases = self._fresh_runs, self.scenarios.values()
-        every = [self.simulations(arms, strategy, self.people, runs, fresh=fresh) for arms in cases]
+        every = [
+            self.simulations(arms, strategy, self.participants, runs, fresh=fresh) for arms in cases
+        ]
         if up:
             return all(
-                one_sided(right(found), runs, tail)[0] >= self.probability for found in every
+                one_sided(count_correct(found), runs, tail)[0] >= self.probability
+                for found in every
             )
         share = tail / len(every)
-        return any(one_sided(right(found), runs, share)[1] < self.probability for found in every)
+        return any(
+            one_sided(count_correct(found), runs, share)[1] < self.probability for found in every
+        )
 
-    def _bracket(self, at: Callable[[float], Strategy]) -> _Bracket:
+    def _find_bracket(self, at: Callable[[float], Strategy]) -> _Bracket:
         """From ε = 1 down or up by strides; both ends the same if the budget suffices
         at the least ε.
         """
         low = high = 1.0
-        hits = self._right(at(1.0))
-        if self._enough(hits):
-            while low > LEAST_EPSILON:
-                again = self._right(at(low / STRIDE))
-                if not self._enough(again):
-                    return _Bracket(low / STRIDE, low, hits)
-                low = low / STRIDE
+        hits = self._count_correct(at(1.0))
+        if self._is_enough(hits):
+            while low > MIN_EPSILON:
+                again = self._count_correct(at(low / EPSILON_STRIDE))
+                if not self._is_enough(again):
+                    return _Bracket(low / EPSILON_STRIDE, low, hits)
+                low = low / EPSILON_STRIDE
                 hits = again
             return _Bracket(low, low, hits)
-        while high < MOST_EPSILON and not self._enough(hits):
+        while high < MAX_EPSILON and not self._is_enough(hits):
             low = high
-            high = min(high * STRIDE, MOST_EPSILON)
-            hits = self._right(at(high))
+            high = min(high * EPSILON_STRIDE, MAX_EPSILON)
+            hits = self._count_correct(at(high))
         return _Bracket(low, high, hits)
 
     def _bisect(self, at: Callable[[float], Strategy], bracket: _Bracket) -> _Bracket:
         low, high, hits = bracket
-        while high > low * (1 + TOLERANCE):
+        while high > low * (1 + EPSILON_TOLERANCE):
             middle = math.sqrt(low * high)
-            now = self._right(at(middle))
-            if self._enough(now):
+            now = self._count_correct(at(middle))
+            if self._is_enough(now):
                 high = middle
                 hits = now
             else:
                 low = middle
         return _Bracket(low, high, hits)
 
-    def _right(self, strategy: Strategy) -> int:
+    def _count_correct(self, strategy: Strategy) -> int:
         """Runs that are right and in time, in the scenario with the fewest."""
-        return right(self._worst(strategy).results)
+        return count_correct(self._simulate_worst(strategy).results)
 
-    def _worst(self, strategy: Strategy) -> Example:
+    def _simulate_worst(self, strategy: Strategy) -> Example:
         """The simulated trials of the scenario with the fewest right answers."""
-        every = [
-            Example(name, strategy, self.simulations(arms, strategy, self.people))
+        examples = [
+            Example(name, strategy, self.simulations(arms, strategy, self.participants))
             for name, arms in self.scenarios.items()
         ]
-        return min(every, key=lambda one: right(one.results))
+        return min(examples, key=lambda one: count_correct(one.results))
 
-    def _enough(self, hits: int) -> bool:
+    def _is_enough(self, hits: int) -> bool:
         return hits >= self.probability * self.simulations.runs
 
-    def _not_even_without_privacy(self, hits: int) -> str:
+    def _explain_impossible(self, hits: int) -> str:
         share = hits / self.simulations.runs
         return (
-            f"{self.people:,} people do not suffice even without privacy: the answer is right and "
-            f"in time in {share:.0%} of the trials, not in {self.probability:.0%}"
+            f"{self.participants:,} participants do not suffice even without privacy: the answer "
+            f"is right and in time in {share:.0%} of the trials, not in {self.probability:.0%}"
         )
 
-    def _answer(self, name: str, epsilon: float | None, hits: int, reason: str) -> Affordable:
+    def _make_answer(self, name: str, epsilon: float | None, hits: int, reason: str) -> Affordable:
         runs = self.simulations.runs
         return Affordable(name, epsilon, hits / runs, clopper_pearson(hits, runs), reason)
 
 
-SEED = 0
-MOST_RUNS, LEAST_RUNS = 20, 3
-EFFORT = 720.0
-"""About a second of plain Python, in the units of `_cost`."""
+REACH_SEED = 0
+MAX_REACH_RUNS, MIN_REACH_RUNS = 20, 3
+MAX_REACH_COST = 720.0
+"""About a second of plain Python, in the units of `_estimate_cost`."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +241,7 @@ class OutOfReach:
     max_participants: int
     runs: int
     """Simulated trials on the easiest arms there are, none of which ended in time."""
-    people: int | None
+    participants: int | None
     """About how many people it takes on them; None where that is not known."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,7 +249,7 @@ class OutOfReach:
         return dict(vars(self))
 
 
-def out_of_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfReach | None:
+def check_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfReach | None:
     """An `OutOfReach` if a trial with this strategy cannot end with an answer within
     `max_participants`; None if it can.
 
@@ -257,36 +271,36 @@ def out_of_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfR
     ).to_dict()  # refuses parts that are Python functions, as a live trial does
     check_arms(arms)
     most = check_whole("max_participants", max_participants, least=arms, most=MAX_SAMPLES)
-    runs = min(MOST_RUNS, int(EFFORT / _cost(strategy, arms, most)))
-    if runs < LEAST_RUNS:
+    runs = min(MAX_REACH_RUNS, int(MAX_REACH_COST / _estimate_cost(strategy, arms, most)))
+    if runs < MIN_REACH_RUNS:
         return None
-    trials = _trials(strategy, arms, most)
+    trials = _play_trials(strategy, arms, most)
     if trials is None or any(found.stopped for found in islice(trials, runs)):
         return None
-    return OutOfReach(most, runs, _people(strategy, arms, runs - LEAST_RUNS + 1))
+    return OutOfReach(most, runs, _estimate_participants(strategy, arms, runs - MIN_REACH_RUNS + 1))
 
 
-def _trials(strategy: Strategy, arms: int, most: int) -> Iterator[RunResult] | None:
+def _play_trials(strategy: Strategy, arms: int, most: int) -> Iterator[RunResult] | None:
     """Trials on the easiest arms, one after the other; None if they cannot be played
     plainly.
     """
     easiest = Bernoulli([1.0] + [0.0] * (arms - 1))
     play = make_plain_player(strategy, make_laws(easiest), most)
-    return None if play is None else (play(make_generator(SEED, run)) for run in count())
+    return None if play is None else (play(make_generator(REACH_SEED, run)) for run in count())
 
 
-def _people(strategy: Strategy, arms: int, runs: int) -> int | None:
+def _estimate_participants(strategy: Strategy, arms: int, runs: int) -> int | None:
     """About how many people it takes on the easiest arms, to two digits; None if too
     many trials do not end, or each person would have to be played.
     """
-    trials = None if strategy.needs_each_sample else _trials(strategy, arms, MAX_SAMPLES)
+    trials = None if strategy.needs_each_sample else _play_trials(strategy, arms, MAX_SAMPLES)
     if trials is None:
         return None
     middle = median(found.samples if found.stopped else inf for found in islice(trials, runs))
     return None if middle == inf else int(float(f"{middle:.2g}"))
 
 
-def _cost(strategy: Strategy, arms: int, people: int) -> float:
+def _estimate_cost(strategy: Strategy, arms: int, people: int) -> float:
     """About how long a trial of at most so many people takes to play: 1 for each arm of
     an elimination in rounds.
     """
@@ -296,11 +310,11 @@ def _cost(strategy: Strategy, arms: int, people: int) -> float:
     return 40 + (arms if rounds else arms**2 / 4)
 
 
-FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+GAP_FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """True differences, each as a multiple of the scenario's own. That of 0, a tie, only
 where a strategy may name any of the arms that tie.
 """
-RUNS = 200
+MAX_POWER_RUNS = 200
 """Trials for each of them at most, but for the plan's own."""
 
 
@@ -314,15 +328,15 @@ class Power:
     epsilon: float | None
     strategy: str
     gap: float
-    people: int
+    participants: int
     runs: int
-    right: float
+    correct: float
     """Share of the trials that end in time with the right answer."""
-    right_interval: tuple[float, float]
+    correct_interval: tuple[float, float]
     """Clopper–Pearson, 95 %."""
-    answered: float
+    conclusive: float
     """Share of the trials that end in time with any answer."""
-    answered_interval: tuple[float, float]
+    conclusive_interval: tuple[float, float]
     difference: float | None = None
     """The gap in the units of the outcomes, where these are known of data."""
 
@@ -333,14 +347,14 @@ class Power:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
-        intervals = ("right_interval", "answered_interval")
+        intervals = ("correct_interval", "conclusive_interval")
         found = {**vars(self), **{key: list(vars(self)[key]) for key in intervals}}
         if self.difference is None:
             del found["difference"]
         return found
 
 
-def power_of(
+def simulate_power(
     simulations: Simulations, name: str, instance: Instance, strategy: Strategy, people: int
 ) -> Iterator[Power]:
     """Simulate a curve, from the smallest difference to the largest; nothing for arms
@@ -349,31 +363,31 @@ def power_of(
     if not instance.unique:
         return
     width = instance.width if isinstance(instance, Sampled) else None
-    for factor in FACTORS:
-        arms = with_gap(instance, factor)
+    for factor in GAP_FACTORS:
+        arms = set_gap(instance, factor)
         if arms is None or (factor == 0 and strategy.indifference_zone == 0):
             continue
         gap = round(factor * float(instance.gaps.min()), 12)
         simulations.purpose = f"power if the best arm is {gap * (width or 1):.3g} better"
-        runs = None if factor == 1 else min(RUNS, simulations.runs)
+        runs = None if factor == 1 else min(MAX_POWER_RUNS, simulations.runs)
         found = simulations(arms, strategy, people, runs)
-        hits, ends = right(found), int(found.stopped.sum())
+        hits, ends = count_correct(found), int(found.stopped.sum())
         yield Power(
             scenario=name,
             epsilon=strategy.epsilon,
             strategy=strategy.name,
             gap=gap,
-            people=people,
+            participants=people,
             runs=found.runs,
-            right=hits / found.runs,
-            right_interval=clopper_pearson(hits, found.runs),
-            answered=ends / found.runs,
-            answered_interval=clopper_pearson(ends, found.runs),
+            correct=hits / found.runs,
+            correct_interval=clopper_pearson(hits, found.runs),
+            conclusive=ends / found.runs,
+            conclusive_interval=clopper_pearson(ends, found.runs),
             difference=None if width is None else round(gap * width, 12),
         )
 
 
-def with_gap(instance: Instance, factor: float) -> Instance | None:
+def set_gap(instance: Instance, factor: float) -> Instance | None:
     """The arms with the best one so many times as far above the next; None if it cannot
     be.
 
@@ -396,12 +410,12 @@ def with_gap(instance: Instance, factor: float) -> Instance | None:
         return Beta(a, b, list(instance.names)) if mean < 1 else None
     if factor > 1 or not isinstance(instance, Discrete | Sampled):
         return None
-    values, chances = _table(instance)
+    values, chances = _tabulate_outcomes(instance)
     chances[best] = factor * chances[best] + (1 - factor) * chances[next_one]
     return Discrete(values, chances, list(instance.names))
 
 
-def _table(instance: Discrete | Sampled) -> tuple[np.ndarray, np.ndarray]:
+def _tabulate_outcomes(instance: Discrete | Sampled) -> tuple[np.ndarray, np.ndarray]:
     """Values, and the chance of each for each arm."""
     if isinstance(instance, Discrete):
         return np.array(instance.values), np.array(instance.probabilities)

@@ -71,7 +71,7 @@ class Simulations:
         self,
         instance: Instance,
         strategy: Strategy,
-        most: int | None,
+        max_participants: int | None,
         runs: int | None = None,
         enrolment: str | None = None,
         fresh: int = 0,
@@ -86,7 +86,7 @@ class Simulations:
             calendar = calendar.enrolled(enrolment or calendar.enrolment)
         if strategy.spec.each_answer and strategy not in self.planned:
             calendar = None
-        key = (instance, strategy, most, runs, calendar, fresh)
+        key = (instance, strategy, max_participants, runs, calendar, fresh)
         if key not in self.known:
             self._announce(strategy)
             with warnings.catch_warnings(record=True) as caught:
@@ -98,7 +98,7 @@ class Simulations:
                     strategy,
                     runs or self.runs,
                     self.seed,
-                    most,
+                    max_participants,
                     progress=self._tell,
                     first_run=fresh
                     * RUNS_PER_GENERATOR
@@ -125,13 +125,13 @@ class Simulations:
             self.progress(now, max(self.total, now))
 
 
-def right(results: Results) -> int:
+def count_correct(results: Results) -> int:
     """Runs that stopped in time with the right answer."""
     return int((results.stopped & results.correct).sum())
 
 
 @dataclass(frozen=True)
-class People:
+class Spread:
     """How many people a trial takes; None where too many runs did not stop to say."""
 
     mean: float | None
@@ -144,39 +144,39 @@ class People:
     """
 
 
-def people_of(results: Results, capped: bool) -> People:
+def summarise_participants(results: Results, capped: bool) -> Spread:
     """People of these trials; `capped` if they end at a maximum, as real ones would."""
-    return spread_of(results.samples.astype(np.float64), results.stopped, capped)
+    return summarise_spread(results.samples.astype(np.float64), results.stopped, capped)
 
 
-def days_of(results: Results, capped: bool) -> People:
+def summarise_days(results: Results, capped: bool) -> Spread:
     """Days of these trials, counted as people are."""
-    return spread_of(np.asarray(results.days), results.stopped, capped)
+    return summarise_spread(np.asarray(results.days), results.stopped, capped)
 
 
-def spread_of(values: Floats, stopped: Flags, capped: bool) -> People:
+def summarise_spread(values: Floats, stopped: Flags, capped: bool) -> Spread:
     """How a number of each trial is spread; trials that do not end have the largest."""
     if capped or stopped.all():
         quantiles = np.quantile(values, [0.5, 0.1, 0.9, 1.0]).tolist()
-        return People(float(values.mean()), *quantiles)
+        return Spread(float(values.mean()), *quantiles)
     longest = np.where(stopped, values, np.inf)
     found = np.quantile(longest, [0.5, 0.1, 0.9, 1.0], method="inverted_cdf").tolist()
     mean = float(values[stopped].mean()) if stopped.any() else None
-    return People(mean, *[q if q < math.inf else None for q in found])
+    return Spread(mean, *[q if q < math.inf else None for q in found])
 
 
 @dataclass(frozen=True)
-class Way:
+class Enrolment:
     """One strategy at one privacy level in one scenario, with one way to enrol."""
 
     scenario: str
     epsilon: float | None
     strategy: str
     enrolment: str
-    people: People
-    days: People
+    participants: Spread
+    days: Spread
     """From the first day of enrolment to the end of the trial."""
-    in_flight: float
+    pipeline: float
     """People assigned and not released when the trial ended, on average."""
     releases: float
     """On average."""
@@ -192,18 +192,18 @@ class Way:
         """
         if self.start is None:
             return None
-        return {name: day_after(self.start, days) for name, days in vars(self.days).items()}
+        return {name: compute_end_day(self.start, days) for name, days in vars(self.days).items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
-        found = {**vars(self), "people": vars(self.people), "days": vars(self.days)}
+        found = {**vars(self), "participants": vars(self.participants), "days": vars(self.days)}
         del found["start"]
         if (end := self.end) is not None:
             found["end"] = {name: day and day.isoformat() for name, day in end.items()}
         return found
 
 
-def day_after(start: date, days: float | None) -> date | None:
+def compute_end_day(start: date, days: float | None) -> date | None:
     """The day on which so many days are over."""
     try:
         return None if days is None else start + timedelta(math.ceil(days - 1e-9))
@@ -211,41 +211,41 @@ def day_after(start: date, days: float | None) -> date | None:
         return None
 
 
-def ways_of(calendar: Calendar, strategy: Strategy) -> list[str]:
+def list_enrolments(calendar: Calendar, strategy: Strategy) -> list[str]:
     """The ways to enrol that are compared: both where both can be."""
     both = calendar.last is not None and strategy.spec.prices_noise
     return list(ENROLMENTS) if both else [calendar.enrolment]
 
 
-def way_of(
+def simulate_enrolment(
     simulations: Simulations,
     name: str,
     instance: Instance,
     strategy: Strategy,
-    most: int | None,
+    max_participants: int | None,
     enrolment: str,
     start: date | None = None,
-) -> Way:
+) -> Enrolment:
     """Simulate one way to enrol."""
-    results = simulations(instance, strategy, most, enrolment=enrolment)
-    assert results.in_flight is not None
-    return Way(
+    results = simulations(instance, strategy, max_participants, enrolment=enrolment)
+    assert results.pipeline is not None
+    return Enrolment(
         scenario=name,
         epsilon=strategy.epsilon,
         strategy=strategy.name,
         enrolment=enrolment,
-        people=people_of(results, most is not None),
-        days=days_of(results, most is not None),
-        in_flight=float(results.in_flight.mean()),
+        participants=summarise_participants(results, max_participants is not None),
+        days=summarise_days(results, max_participants is not None),
+        pipeline=float(results.pipeline.mean()),
         releases=float(results.rounds.mean()),
-        correct=right(results) / results.runs,
+        correct=count_correct(results) / results.runs,
         start=start,
     )
 
 
-REFERENCE_RUNS, LEAST_REFERENCE = 100, 20
+MAX_REFERENCE_RUNS, MIN_REFERENCE_RUNS = 100, 20
 """Of ttucb, which is simulated sample by sample and only tells the price of privacy."""
-REFERENCE_ARMS = 4000
+MAX_REFERENCE_ARMS = 4000
 """Arms of all these runs together, as each sample looks at every arm."""
 
 
@@ -258,7 +258,7 @@ class PlanRow:
     """None: without privacy."""
     strategy: Strategy
     runs: int
-    samples: People
+    participants: Spread
     """People a trial enrols. A run that hits `max_participants` counts with these; one that
     hits no end counts as longest.
     """
@@ -312,7 +312,7 @@ class PlanRow:
             if isinstance(self.strategy.threshold, str)
             else "custom",
             **self.strategy.label,
-            "samples": vars(self.samples),
+            "participants": vars(self.participants),
             "correct_interval": list(self.correct_interval),
             "unstopped_interval": list(self.unstopped_interval),
             "unstopped_probability": self.unstopped_probability,
@@ -321,19 +321,23 @@ class PlanRow:
         }
 
 
-def row_of(
-    simulations: Simulations, name: str, instance: Instance, strategy: Strategy, most: int | None
+def simulate_row(
+    simulations: Simulations,
+    name: str,
+    instance: Instance,
+    strategy: Strategy,
+    max_participants: int | None,
 ) -> PlanRow:
     """Simulate one row of a plan."""
-    results = simulations(instance, strategy, most)
-    hits, good = right(results), find_correct_arms(instance, strategy.indifference_zone)
+    results = simulations(instance, strategy, max_participants)
+    hits, good = count_correct(results), find_correct_arms(instance, strategy.indifference_zone)
     stopped = results.stopped.any()
     return PlanRow(
         scenario=name,
         epsilon=strategy.epsilon,
         strategy=strategy,
         runs=results.runs,
-        samples=people_of(results, most is not None),
+        participants=summarise_participants(results, max_participants is not None),
         correct=hits / results.runs,
         correct_interval=clopper_pearson(hits, results.runs),
         wrong=results.errors,
@@ -341,13 +345,13 @@ def row_of(
         releases=float(results.rounds[results.stopped].mean()) if stopped else None,
         unstopped=results.unstopped,
         unstopped_interval=clopper_pearson(results.unstopped, results.runs),
-        privacy_cost=_price(simulations, instance, strategy, most),
-        lower_bound=_lower_bound(instance, strategy),
+        privacy_cost=_compute_privacy_cost(simulations, instance, strategy, max_participants),
+        lower_bound=_compute_lower_bound(instance, strategy),
         results=results,
     )
 
 
-def _lower_bound(instance: Instance, strategy: Strategy) -> float | None:
+def _compute_lower_bound(instance: Instance, strategy: Strategy) -> float | None:
     """What no strategy with that privacy and error rate can beat; None with ζ, of which
     nothing is known.
     """
@@ -358,8 +362,8 @@ def _lower_bound(instance: Instance, strategy: Strategy) -> float | None:
     return theory.least_samples(instance, strategy.delta, epsilon, strategy.trust)
 
 
-def _price(
-    simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None
+def _compute_privacy_cost(
+    simulations: Simulations, instance: Instance, strategy: Strategy, max_participants: int | None
 ) -> float | None:
     """Mean samples relative to no privacy, without a maximum of people, which would
     hide the price.
@@ -370,15 +374,15 @@ def _price(
         return None
     if not strategy.trust_model.private:
         return 1.0 if strategy.name in ("bet-se", "ttucb") else None
-    results = simulations(instance, strategy, most)
-    if results.unstopped and most is not None:
+    results = simulations(instance, strategy, max_participants)
+    if results.unstopped and max_participants is not None:
         if strategy.spec.each_answer:
             return None  # every sample is simulated: to go on could take hours
         results = simulations(instance, strategy, None)
-    if (bare := strategy.without_privacy()) is not None:
-        plain = simulations(instance, bare, None)
+    if (public := strategy.without_privacy()) is not None:
+        plain = simulations(instance, public, None)
     else:
-        few = max(LEAST_REFERENCE, min(REFERENCE_RUNS, REFERENCE_ARMS // instance.arms))
+        few = max(MIN_REFERENCE_RUNS, min(MAX_REFERENCE_RUNS, MAX_REFERENCE_ARMS // instance.arms))
         plain = simulations(instance, ttucb(strategy.delta), None, min(simulations.runs, few))
     if not (results.stopped.any() and plain.stopped.any()):
         return None

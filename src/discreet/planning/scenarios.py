@@ -16,13 +16,13 @@ from discreet._types import Progress
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Drifting, Instance
 from discreet.past_data import Sampled
-from discreet.planning.rows import People, Simulations, people_of, right
+from discreet.planning.rows import Simulations, Spread, count_correct, summarise_participants
 from discreet.scale import CLIP, REFUSE, Scale, ends_of, suggest_range
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.validation import check_arms, check_levels, check_share, check_whole, quoted, real
 from discreet.wording import cut
 
-RUNS = 200
+RANGE_RUNS = 200
 GIVEN, WIDER, TIGHTEST = "given", "twice as wide", "tightest round one"
 MIN_TARGET_DIFFERENCE = 1e-6
 
@@ -39,7 +39,7 @@ class RangeCost:
     high: float
     strategy: Strategy
     runs: int
-    samples: People
+    participants: Spread
     correct: float
     """Share of the trials that end with the right answer (in time)."""
     unstopped: int
@@ -52,7 +52,7 @@ class RangeCost:
             **vars(self),
             "strategy": self.strategy.name,
             "epsilon": self.strategy.epsilon,
-            "samples": vars(self.samples),
+            "participants": vars(self.participants),
         }
 
 
@@ -62,7 +62,7 @@ def plan_ranges(
     strategy: Strategy,
     direction: str = "max",
     out_of_range: str = REFUSE,
-    runs: int = RUNS,
+    runs: int = RANGE_RUNS,
     seed: int = 0,
     max_participants: int | None = None,
     progress: Progress | None = None,
@@ -81,18 +81,18 @@ def plan_ranges(
         check_whole("max_participants", max_participants, least=2)
     given = Scale(*ends_of(range), direction)
     Sampled.of(outcomes, (given.low, given.high), direction, out_of_range)
-    ranges = {GIVEN: (given.low, given.high), WIDER: _twice(given)}
-    if out_of_range != CLIP and (tight := _tight(outcomes, given)) != ranges[GIVEN]:
+    ranges = {GIVEN: (given.low, given.high), WIDER: _double_range(given)}
+    if out_of_range != CLIP and (tight := _tighten_range(outcomes, given)) != ranges[GIVEN]:
         ranges[TIGHTEST] = tight
     simulations = Simulations(runs, seed, progress)
     simulations.expect(len(ranges))
     rows: list[RangeCost] = []
     for name, ends in ranges.items():
         arms = Sampled.of(outcomes, ends, direction, out_of_range)
-        planned = _rescaled(strategy, (given.high - given.low) / (ends[1] - ends[0]))
+        planned = _rescale_target(strategy, (given.high - given.low) / (ends[1] - ends[0]))
         results = simulations(arms, planned, max_participants)
-        samples = people_of(results, max_participants is not None)
-        first = rows[0].samples.mean if rows else samples.mean
+        samples = summarise_participants(results, max_participants is not None)
+        first = rows[0].participants.mean if rows else samples.mean
         rows.append(
             RangeCost(
                 name=name,
@@ -100,8 +100,8 @@ def plan_ranges(
                 high=ends[1],
                 strategy=planned,
                 runs=results.runs,
-                samples=samples,
-                correct=right(results) / results.runs,
+                participants=samples,
+                correct=count_correct(results) / results.runs,
                 unstopped=results.unstopped,
                 times=samples.mean / first if samples.mean and first else None,
             )
@@ -109,7 +109,7 @@ def plan_ranges(
     return tuple(rows)
 
 
-def _twice(scale: Scale) -> tuple[float, float]:
+def _double_range(scale: Scale) -> tuple[float, float]:
     """Twice as wide around the same middle; an end at 0 is likely one of nature, and
     stays.
     """
@@ -119,7 +119,7 @@ def _twice(scale: Scale) -> tuple[float, float]:
     return scale.low - half, scale.high + half
 
 
-def _tight(outcomes: Mapping[str, ArrayLike], given: Scale) -> tuple[float, float]:
+def _tighten_range(outcomes: Mapping[str, ArrayLike], given: Scale) -> tuple[float, float]:
     """Round numbers that hold the data, so that they do not tell its smallest and
     largest outcome; not wider than the given range.
     """
@@ -127,7 +127,7 @@ def _tight(outcomes: Mapping[str, ArrayLike], given: Scale) -> tuple[float, floa
     return max(low, given.low), min(high, given.high)
 
 
-def _rescaled(strategy: Strategy, factor: float) -> Strategy:
+def _rescale_target(strategy: Strategy, factor: float) -> Strategy:
     """The strategy with its target difference for rewards so many times as large."""
     if strategy.target_difference == 0:
         return strategy
@@ -151,7 +151,7 @@ class GapScenarios:
     base: float
     shapes: dict[str, Bernoulli] = field(compare=False)
 
-    def hardest(
+    def find_hardest(
         self, epsilons: Sequence[float] = (), trust: str = "global"
     ) -> tuple[str, Bernoulli]:
         """The shape with the largest lower bound, in the geometric mean over no privacy
@@ -174,7 +174,7 @@ class GapScenarios:
         return max(self.shapes.items(), key=lambda item: hardness(item[1]))
 
 
-def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
+def make_gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     """The instances with `arms` arms, the best at least `gap` better than the rest and
     success rates around `base`.
 
@@ -212,12 +212,12 @@ def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     return GapScenarios(arms, gap, base, fitting)
 
 
-def named_scenarios(
+def name_scenarios(
     scenarios: Any, levels: list[float], trust: str, ties: bool = False
 ) -> dict[str, Instance]:
     """The scenarios by name; `ties` if the best arm may share its place."""
     if isinstance(scenarios, GapScenarios):
-        name, hardest = scenarios.hardest(levels, trust)
+        name, hardest = scenarios.find_hardest(levels, trust)
         described = f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}"
         return {f"{described}: {name}": hardest}
     instances = [scenarios] if isinstance(scenarios, Instance) else scenarios
@@ -228,7 +228,7 @@ def named_scenarios(
         or not all(isinstance(instance, Instance) for instance in instances)
     ):
         raise InvalidInputError(
-            "scenarios must be an instance, a list of instances, or what gap_scenarios returns"
+            "scenarios must be an instance, a list of instances, or what make_gap_scenarios returns"
         )
     cases: dict[str, Instance] = {}
     for instance in instances:

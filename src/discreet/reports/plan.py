@@ -9,8 +9,8 @@ from discreet.accrual import MONTH
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli
 from discreet.planning.plan import Plan
-from discreet.planning.power import MOST_EPSILON, Affordable, Power
-from discreet.planning.rows import PlanRow, Way
+from discreet.planning.power import MAX_EPSILON, Affordable, Power
+from discreet.planning.rows import Enrolment, PlanRow
 from discreet.planning.scenarios import TIGHTEST
 from discreet.reports import charts
 from discreet.reports.charts.style import shown_words
@@ -146,7 +146,7 @@ def _row_sentence(plan: Plan, row: PlanRow) -> str:
     where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
     words = f"{where}{row.strategy.shown} {private}{_enrolment(plan)}: "
-    words += f"{people(row.samples.mean)} participants on average"
+    words += f"{people(row.participants.mean)} participants on average"
     if row.privacy_cost is not None and row.epsilon is not None:
         words += f", {row.privacy_cost:.3g} times as many as without privacy{qualify_cost(plan)}"
     if row.unstopped_probability >= 0.1:
@@ -156,8 +156,8 @@ def _row_sentence(plan: Plan, row: PlanRow) -> str:
             else f"reach {plan.max_participants:,} participants and stay inconclusive"
         )
         words += f"; but {row.unstopped_probability:.0%} of the trials {end}"
-    elif row.samples.q90 is not None:
-        words += f"; nine of ten trials end within {people(row.samples.q90)}"
+    elif row.participants.q90 is not None:
+        words += f"; nine of ten trials end within {people(row.participants.q90)}"
     within = "" if plan.max_participants is None else f" within {plan.max_participants:,}"
     words += f". Correct answers{within}: {percent(round(row.correct, 3))}."
     words += _row_days(plan, row)
@@ -173,7 +173,7 @@ def _enrolment(plan: Plan) -> str:
 def _row_days(plan: Plan, row: PlanRow) -> str:
     """Return how long the trials of a row take with each kind of enrolment."""
     phrases = []
-    for way in plan.ways:
+    for way in plan.enrolments:
         key = (way.scenario, way.epsilon, way.strategy)
         if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
             end = (way.end or {}).get("mean")
@@ -215,7 +215,7 @@ def _budget_sentence(plan: Plan, entry: Affordable) -> str:
     elif low is not None:
         between = (
             f"{sure} they do not suffice at ε = {low:.3g}; so few trials cannot tell at which ε, "
-            f"up to {MOST_EPSILON:g}, they do."
+            f"up to {MAX_EPSILON:g}, they do."
         )
     elif high is not None:
         between = f"{sure} they suffice at ε = {high:.3g}; a smaller ε may be enough."
@@ -231,11 +231,11 @@ def _budget_sentence(plan: Plan, entry: Affordable) -> str:
 def _outcomes_sentence(plan: Plan) -> str:
     """Describe which outcomes a trial has to be started for."""
     how = "numbers, whose variance bet-se uses" if plan.outcomes == NUMBERS else "yes or no"
-    if plan.as_bits:
+    if plan.bit_epsilons:
         how = (
             "numbers. With local trust, at ε = "
-            f"{listed([f'{each:g}' for each in plan.as_bits])} each is sent as a randomised bit, "
-            "which says nothing about the variance (from ε = "
+            f"{listed([f'{each:g}' for each in plan.bit_epsilons])} each is sent as a "
+            "randomised bit, which says nothing about the variance (from ε = "
             f"{MIN_LEVELS_EPSILON:g} on, one of three levels is sent, which does)"
         )
     return (
@@ -296,13 +296,13 @@ def _short_strategy(row: PlanRow) -> str:
 def _draw_participants(plan: Plan, rows: list[PlanRow], several: bool) -> Figure:
     bars = []
     for row in rows:
-        samples = row.samples
+        samples = row.participants
         numbers = (samples.q10, samples.median, samples.q90, row.comparable_bound)
         known_numbers = (math.nan if number is None else number for number in numbers)
         bars.append(charts.PeopleRow(_label(row, several), *known_numbers))
     bound = ""
     if any(row.comparable_bound is not None for row in rows):
-        bound = f"; diamond: lower bound of the average{FLOOR if plan.floored else ''}"
+        bound = f"; diamond: lower bound of the average{FLOOR if plan.has_floor_bounds else ''}"
     return Figure(
         lambda: charts.render(charts.draw_people(bars, limit=plan.max_participants)),
         "Participants by privacy level: median, and the range of eight of ten trials; numbers "
@@ -329,9 +329,11 @@ def _participants_table(plan: Plan, rows: list[PlanRow], several: bool) -> Table
     columns = {
         "ε": [level(row.epsilon) for row in rows],
         "strategy": [_short_strategy(row) for row in rows] if several else ["–"],
-        "mean": [people(row.samples.mean) for row in rows],
-        "median": [people(row.samples.median) for row in rows],
-        "10 … 90 %": [f"{people(row.samples.q10)} … {people(row.samples.q90)}" for row in rows],
+        "mean": [people(row.participants.mean) for row in rows],
+        "median": [people(row.participants.median) for row in rows],
+        "10 … 90 %": [
+            f"{people(row.participants.q10)} … {people(row.participants.q90)}" for row in rows
+        ],
         "correct": [f"{row.correct:.1%}" for row in rows],
         "95 % interval": [" … ".join(f"{end:.1%}" for end in row.correct_interval) for row in rows],
         _inconclusive_head(plan): [f"{row.unstopped_probability:.1%}" for row in rows]
@@ -379,7 +381,7 @@ def make_power_table(curves: list[Curve], caption: str) -> Table:
     head = ["ε", *(["strategy"] if several else []), "answer", *columns]
     rows = []
     for epsilon, strategy, points in curves:
-        shares = {point.shown_gap: (point.right, point.answered) for point in points}
+        shares = {point.shown_gap: (point.correct, point.conclusive) for point in points}
         for which, answer in enumerate(("correct", "any")):
             cells = [f"{shares[gap][which]:.0%}" if gap in shares else "–" for gap in gaps]
             rows.append([epsilon, *([strategy] if several else []), answer, *cells])
@@ -389,13 +391,13 @@ def make_power_table(curves: list[Curve], caption: str) -> Table:
 def describe_certainty(plan: Plan, curves: list[Curve]) -> str | None:
     """Return a sentence for a table whose cells are all 100 %, and None for others."""
     points = [point for _, _, some in curves for point in some]
-    least, gaps = min(point.right for point in points), [point.shown_gap for point in points]
+    least, gaps = min(point.correct for point in points), [point.shown_gap for point in points]
     if least < NEARLY_ALL:
         return None
     share = "all" if least == 1 else f"at least {NEARLY_ALL:.1%} of the"
     return (
         f"At every true difference from {min(gaps):.3g} to {max(gaps):.3g} between the best arm "
-        f"and the next{_gap_units(plan)}, {share} trials end within {points[0].people:,} "
+        f"and the next{_gap_units(plan)}, {share} trials end within {points[0].participants:,} "
         "participants with the correct answer (at least "
         f"{min(point.runs for point in points)} simulated at each)."
     )
@@ -421,7 +423,7 @@ def _power(plan: Plan) -> Section:
             last = curves[0][2][-1]
             planned = float(instance.gaps.min()) * last.shown_gap / last.gap
             parts.append(_draw_power(plan, curves, planned))
-            most = f"{last.people:,} participants"
+            most = f"{last.participants:,} participants"
             caption = f"Trials that end within {most}, by the true difference{where}."
             parts.append(make_power_table(curves, caption))
     if any(isinstance(part, Table) for part in parts):
@@ -447,13 +449,13 @@ def _draw_power(plan: Plan, curves: list[Curve], planned: float) -> Figure:
     shown = [curve for curve in curves if curve[0] == "none" or curve[1] == first][:MAX_LINES]
     several = len({strategy for _, strategy, _ in curves}) > 1
     lines = [_power_line(curve, several) for curve in shown]
-    wrong = max(point.answered - point.right for _, _, points in shown for point in points)
+    wrong = max(point.conclusive - point.correct for _, _, points in shown for point in points)
     alike = "" if wrong >= SEEN else " The two coincide, as hardly any answer is wrong."
     return Figure(
         lambda: charts.render(charts.draw_power(lines, planned)),
         "Share of the trials that end with the correct answer, and with any, against the true "
         "difference; numbers below",
-        f"Share of the trials that end within {plan.power[0].people:,} participants with the "
+        f"Share of the trials that end within {plan.power[0].participants:,} participants with the "
         "correct answer (marks, with 95 % intervals) and with any answer (thin lines without "
         f"marks), against the true difference between the best arm and the next.{alike}",
     )
@@ -465,10 +467,10 @@ def _power_line(curve: Curve, several: bool) -> charts.PowerLine:
     return charts.PowerLine(
         f"{label}, {cut(strategy)}" if several else label,
         tuple(point.shown_gap for point in points),
-        tuple(point.right for point in points),
-        tuple(point.right_interval[0] for point in points),
-        tuple(point.right_interval[1] for point in points),
-        tuple(point.answered for point in points),
+        tuple(point.correct for point in points),
+        tuple(point.correct_interval[0] for point in points),
+        tuple(point.correct_interval[1] for point in points),
+        tuple(point.conclusive for point in points),
     )
 
 
@@ -494,20 +496,20 @@ def _days(plan: Plan) -> Section:
     return Section("Participants and days", parts)
 
 
-def _way_cells(way: Way) -> list[str]:
+def _way_cells(way: Enrolment) -> list[str]:
     return [
         level(way.epsilon),
         way.enrolment,
-        people(way.people.mean),
+        people(way.participants.mean),
         known(way.days.mean, ",.0f"),
         f"{known(way.days.q10, ',.0f')} … {known(way.days.q90, ',.0f')}",
-        f"{way.in_flight:,.0f}",
+        f"{way.pipeline:,.0f}",
         f"{way.releases:,.0f}",
         f"{way.correct:.1%}",
     ]
 
 
-def end_cells(way: Way) -> list[str]:
+def end_cells(way: Enrolment) -> list[str]:
     """Return enrolment, expected end and range of ends, if the first day is known."""
     end = way.end or {}
     band = f"{day_words(end.get('q10'))} … {day_words(end.get('q90'))}"
@@ -515,13 +517,15 @@ def end_cells(way: Way) -> list[str]:
 
 
 def _ways_table(
-    plan: Plan, head: list[str], cells: Callable[[Way], list[str]], caption: str
+    plan: Plan, head: list[str], cells: Callable[[Enrolment], list[str]], caption: str
 ) -> Table:
     """Make a row for each kind of enrolment, with scenario and strategy if they differ."""
     differs = [
-        name for name in ("scenario", "strategy") if len({vars(way)[name] for way in plan.ways}) > 1
+        name
+        for name in ("scenario", "strategy")
+        if len({vars(way)[name] for way in plan.enrolments}) > 1
     ]
-    rows = [[*(vars(way)[name] for name in differs), *cells(way)] for way in plan.ways]
+    rows = [[*(vars(way)[name] for name in differs), *cells(way)] for way in plan.enrolments]
     optional = ["interim analyses", "pipeline", "correct", "days, 10 … 90 %"]
     return Table([*differs, *head], rows, caption, optional=optional)
 
@@ -548,7 +552,7 @@ def _calendar_sentences(plan: Plan) -> str:
         f". Rounds are released {when}. 'Waiting': nobody is assigned until then, and those who "
         "come in the meantime are turned away."
     )
-    if any(way.enrolment == "continuous" for way in plan.ways):
+    if any(way.enrolment == "continuous" for way in plan.enrolments):
         words += " 'Continuous': everybody who comes is assigned."
     else:
         words += (
@@ -563,7 +567,9 @@ def _calendar_sentences(plan: Plan) -> str:
 
 def explain_slower(plan: Plan) -> str:
     """Explain why some trials take longer without privacy than with it, if they do."""
-    waiting = [way for way in plan.ways if way.enrolment == "waiting" and way.days.mean is not None]
+    waiting = [
+        way for way in plan.enrolments if way.enrolment == "waiting" and way.days.mean is not None
+    ]
     for bare in (way for way in waiting if way.epsilon is None):
         for way in reversed([way for way in waiting if way.epsilon is not None]):
             same = way.scenario == bare.scenario and way.releases < bare.releases
@@ -580,9 +586,9 @@ def explain_slower(plan: Plan) -> str:
 
 def _draw_ends(plan: Plan) -> Figure:
     """Draw when trials end, a bar for each kind of enrolment."""
-    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
+    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.enrolments}) > 1
     rows = []
-    for way in plan.ways:
+    for way in plan.enrolments:
         private = "no privacy" if way.epsilon is None else f"ε = {way.epsilon:g}"
         words = [way.scenario if several[0] else "", private, way.strategy if several[1] else ""]
         label = ", ".join(cut(word) for word in (*words, way.enrolment) if word)
@@ -610,9 +616,9 @@ def _ranges(plan: Plan) -> Section:
     rows = [
         [
             f"{row.low:.12g} to {row.high:.12g} ({row.name})",
-            people(row.samples.mean),
-            people(row.samples.median),
-            f"{people(row.samples.q10)} … {people(row.samples.q90)}",
+            people(row.participants.mean),
+            people(row.participants.median),
+            f"{people(row.participants.q10)} … {people(row.participants.q90)}",
             f"{row.correct:.1%}",
             known(row.times, ".2f"),
         ]
@@ -729,7 +735,7 @@ def _reading(plan: Plan) -> Section:
         only = "; none is shown if the mean is one of trials that were cut short"
         items.append(
             "Lower bound: no strategy with this privacy and error rate needs fewer participants on "
-            f"average{FLOOR if plan.floored else ''}{only if cut_short else ''}."
+            f"average{FLOOR if plan.has_floor_bounds else ''}{only if cut_short else ''}."
         )
     if any(NO_GUARANTEE in row.strategy.shown for row in rows):
         items.append(f"{NO_PROOF_WORDS[:1].upper()}{NO_PROOF_WORDS[1:]}.")

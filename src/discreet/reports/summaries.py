@@ -271,7 +271,7 @@ def _simulation_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
             rows += [
                 ("days, mean", f"{found['days_mean']:,.0f}"),
                 ("days, 10 % and 90 % quantiles", f"{low:,.0f} … {high:,.0f}"),
-                ("pipeline participants, mean", f"{found['in_flight_mean']:,.0f}"),
+                ("pipeline participants, mean", f"{found['pipeline_mean']:,.0f}"),
             ]
     low, high = found["error_interval"]
     return [

@@ -17,7 +17,7 @@ from discreet.instances import Bernoulli, Instance
 from discreet.planning.forecast import Forecast, forecast
 from discreet.planning.plan import Plan, plan
 from discreet.planning.power import Power
-from discreet.planning.scenarios import gap_scenarios
+from discreet.planning.scenarios import make_gap_scenarios
 from discreet.service import observability
 from discreet.service.cache import Remembered
 from discreet.strategies.run import Run
@@ -124,7 +124,7 @@ def ready(seconds: float = 0.0, days: bool = False) -> bool:
 
 def _compile() -> None:
     try:
-        scenario = gap_scenarios(2, 0.5, 0.5)
+        scenario = make_gap_scenarios(2, 0.5, 0.5)
         days: dict[str, Any] = {"accrual": 5.0, "delay": 1.0}
         later: dict[str, Any] = {**days, "deadline": 3.0, "enrolment": "continuous"}
         with warnings.catch_warnings():
@@ -156,16 +156,16 @@ def planned(
     def make() -> Plan:
         with _turn, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scenarios = gap_scenarios(arms, gap, base)
+            scenarios = make_gap_scenarios(arms, gap, base)
             return plan(scenarios, runs=RUNS, power=arms <= MOST_ARMS, **settings)
 
     made = _plans.get((arms, key), make)
     cases: dict[str, Instance] = {
         words: Bernoulli(scenario.means, list(names)) for words, scenario in made.scenarios.items()
     }
-    ways = tuple(replace(way, start=start) for way in made.ways)
+    ways = tuple(replace(way, start=start) for way in made.enrolments)
     power = tuple(_in_units(point, width) for point in made.power)
-    return replace(made, scenarios=cases, ways=ways, power=power, start=start)
+    return replace(made, scenarios=cases, enrolments=ways, power=power, start=start)
 
 
 def _in_units(point: Power, width: float | None) -> Power:

@@ -251,7 +251,7 @@ class DatedResult(NamedTuple):
     result: RunResult
     days: float
     """From the first day of enrolment to the end."""
-    in_flight: int
+    pipeline: int
     """People assigned and not released then."""
 
 
@@ -561,6 +561,6 @@ def make_calendar_runner(strategy: Strategy, laws: Laws, cap: int, calendar: Cal
     def play(rng: Generator, outcomes: RunResults, row: int) -> None:
         result = run(rng, laws, rules, calendar, cap, outcomes.pulls[row])
         outcomes.write(row, result.result)
-        outcomes.days[row], outcomes.in_flight[row] = result.days, result.in_flight
+        outcomes.days[row], outcomes.pipeline[row] = result.days, result.pipeline
 
     return Runner(1, play)

@@ -57,7 +57,7 @@ class RunResults(NamedTuple):
     """[run, arm]"""
     days: Floats
     """From the first day of enrolment to the end, where there is a calendar."""
-    in_flight: Ints
+    pipeline: Ints
     """People assigned and not released at the end, where there is a calendar."""
 
     def select(self, rows: slice | Flags) -> "RunResults":
@@ -69,7 +69,7 @@ class RunResults(NamedTuple):
             self.rounds[rows],
             self.pulls[rows],
             self.days[rows],
-            self.in_flight[rows],
+            self.pipeline[rows],
         )
 
     def write(self, row: int, result: RunResult) -> None:
@@ -140,12 +140,10 @@ def add_days(strategy: Strategy, calendar: Calendar, outcomes: RunResults) -> No
     releases, arms = outcomes.rounds, outcomes.pulls.shape[1]
     if strategy.is_phased:
         releases = releases - arms + 1  # the first phases of all arms are released together
-        outcomes.in_flight[:] = count_unreleased(make_grid(strategy)[1:], outcomes.pulls).sum(
-            axis=1
-        )
+        outcomes.pipeline[:] = count_unreleased(make_grid(strategy)[1:], outcomes.pulls).sum(axis=1)
     elif not strategy.spec.prices_noise:
         for row in np.flatnonzero(~outcomes.stopped):
-            outcomes.in_flight[row] = count_cut_epoch(strategy, outcomes, int(row))
+            outcomes.pipeline[row] = count_cut_epoch(strategy, outcomes, int(row))
     outcomes.days[:] = outcomes.samples / calendar.accrual + releases * calendar.wait
 
 
@@ -380,7 +378,7 @@ def _simulate(
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
         days=None if calendar is None else finished.days,
-        in_flight=None if calendar is None else finished.in_flight,
+        pipeline=None if calendar is None else finished.pipeline,
     )
 
 

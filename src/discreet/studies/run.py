@@ -65,7 +65,7 @@ def statistics(results: Results) -> dict[str, Any]:
         **{name: summary[name] for name in names},
         **{f"q{q}": summary["quantiles"].get(f"{q / 100:g}") for q in (10, 25, 75, 90)},
         "rounds_mean": summary["rounds_mean"],
-        **{name: summary[name] for name in ("days_mean", "in_flight_mean") if name in summary},
+        **{name: summary[name] for name in ("days_mean", "pipeline_mean") if name in summary},
     }
 
 

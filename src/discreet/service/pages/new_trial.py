@@ -15,8 +15,8 @@ from starlette.routing import Route
 from discreet.accrual import people_a_day, rate_words
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
-from discreet.planning.power import out_of_reach
-from discreet.planning.rows import PlanRow, Way
+from discreet.planning.power import check_reach
+from discreet.planning.rows import Enrolment, PlanRow
 from discreet.reports.html import render_sections
 from discreet.reports.plan import (
     end_cells,
@@ -513,7 +513,7 @@ def _planned(draft: Draft) -> Plan:
 
 def room_of(found: Plan) -> int:
     """A maximum of people that leaves room for bad luck; 0 if there is one already."""
-    most = found.per_epsilon[0].samples.q90
+    most = found.per_epsilon[0].participants.q90
     return (
         0 if found.max_participants is not None or most is None else int(float(f"{1.5 * most:.2g}"))
     )
@@ -522,7 +522,7 @@ def room_of(found: Plan) -> int:
 def plan_words(found: Plan) -> list[str]:
     """What a plan comes to, in plain words."""
     row = found.per_epsilon[0]
-    lines = [f"About {people(row.samples.mean)} people on average."]
+    lines = [f"About {people(row.participants.mean)} people on average."]
     stuck = row.unstopped_probability
     if stuck >= 0.01 and found.max_participants is not None:
         lines.append(
@@ -530,8 +530,8 @@ def plan_words(found: Plan) -> list[str]:
             "without "
             "an answer."
         )
-    elif row.samples.q90 is not None:
-        lines.append(f"Nine of ten such trials end within {people(row.samples.q90)} people.")
+    elif row.participants.q90 is not None:
+        lines.append(f"Nine of ten such trials end within {people(row.participants.q90)} people.")
     if room := room_of(found):
         lines.append(f"A maximum of {people(room)} people leaves room for bad luck.")
     if row.privacy_cost is not None:
@@ -543,7 +543,7 @@ def plan_words(found: Plan) -> list[str]:
     if warning := warn_of_few_correct(found, row):
         lines.insert(0, f"Warning: {warning}")
     lines.append(_chance_words(found, row))
-    lines += [_end_words(way) for way in found.ways if way.epsilon is not None]
+    lines += [_end_words(way) for way in found.enrolments if way.epsilon is not None]
     return [line for line in lines if line]
 
 
@@ -583,7 +583,7 @@ def _chance_words(found: Plan, row: PlanRow) -> str:
     )
 
 
-def _end_words(way: Way) -> str:
+def _end_words(way: Enrolment) -> str:
     """How long a trial takes, and when it ends, if its first day is known."""
     if way.days.mean is None:
         return ""
@@ -631,7 +631,7 @@ def when_words(draft: Draft, found: Plan | None) -> str:
     if draft["start"] is None:
         return ""
     begin = f"Planned to begin on {day_words(draft['start'])}"
-    for way in () if found is None else found.ways:
+    for way in () if found is None else found.enrolments:
         if way.epsilon is None or way.enrolment != draft["enrolment"] or way.end is None:
             continue
         first, last = way.end["q10"], way.end["q90"]
@@ -664,11 +664,15 @@ def _warning(protocol: Protocol) -> str:
     """That the trial would end without an answer, if that can be said; else that it
     would round outcomes for no reason.
     """
-    found = out_of_reach(protocol.strategy, len(protocol.arms), protocol.max_participants)
+    found = check_reach(protocol.strategy, len(protocol.arms), protocol.max_participants)
     if found is None:
         rounded = explain_rounding(protocol.strategy, protocol.scale.numbers)
         return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
-    takes = "more people than that" if found.people is None else f"about {found.people:,} people"
+    takes = (
+        "more people than that"
+        if found.participants is None
+        else f"about {found.participants:,} people"
+    )
     return (
         "Even if one arm did as well as possible and the others as badly as possible, the trial "
         f"would take {takes}: with at most {protocol.max_participants:,} it will end without an "

@@ -73,9 +73,11 @@ def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -
 
 def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
     most, now = people(status.max_participants), status.participants
-    low, middle, high = (max(one, now) for one in (found.low, found.middle, found.high))
-    stuck, often = f"{found.stuck:.0%}", found.stuck >= OFTEN
-    brief = _between(low, high) + (f", {stuck} without an answer" if found.stuck >= RARELY else "")
+    low, middle, high = (max(one, now) for one in (found.low, found.median, found.high))
+    stuck, often = f"{found.inconclusive:.0%}", found.inconclusive >= OFTEN
+    brief = _between(low, high) + (
+        f", {stuck} without an answer" if found.inconclusive >= RARELY else ""
+    )
     if often:
         lines = [
             f"The trial may well reach its maximum of {most} people without an answer: {stuck} "
