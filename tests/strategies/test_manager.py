@@ -37,17 +37,17 @@ class Operated:
     def step(self) -> None:
         live, turn = self.live, self.rng.random()
         if turn < 0.004:
-            self.do("maximum", int(self.rng.integers(live.samples, 2 * CAP)))
+            self.do("set_cap", int(self.rng.integers(live.samples, 2 * CAP)))
         elif turn < 0.008 and len(live.rows) > 2:
-            self.do("drop", int(self.rng.choice(live.rows)))
+            self.do("drop_arm", int(self.rng.choice(live.rows)))
         elif turn < 0.012 and live.arms < 5 and not live.stopped:
-            self.do("add")
+            self.do("add_arm")
         elif live.list_due() and (self.rng.random() < 0.02 or not self.free()):
             self.do("release", *self.drawn())
         elif live.needs_round:
-            self.do("open")
+            self.do("open_round")
         elif live.count_unassigned():
-            self.do("take", int(self.rng.choice(live.arms, p=self.odds())))
+            self.do("assign_next", int(self.rng.choice(live.arms, p=self.odds())))
 
     def free(self) -> bool:
         return self.live.needs_round or self.live.count_unassigned() > 0
@@ -75,7 +75,7 @@ class Operated:
 
 def repeat(live: BettingRun, name: str, *about: Any) -> None:
     """A call from the record."""
-    if name == "take":
+    if name == "assign_next":
         assert live.assign_next(lambda _: about[0]) is not None
     else:
         getattr(live, name)(*about)
@@ -100,7 +100,7 @@ def test_the_same_calls_lead_to_the_same_state(case: str, randomisation: str) ->
         for number, call in enumerate(json.loads(json.dumps(one.calls))):
             repeat(two, *call)
             repeat(three, *call)
-            if number % 5 == 0 or call[0] in ("drop", "add", "release", "maximum"):
+            if number % 5 == 0 or call[0] in ("drop_arm", "add_arm", "release", "set_cap"):
                 again, cap = opened(one.strategy, 3, CAP, one.randomisation), three.cap
                 again.cap = cap
                 again.load(json.loads(json.dumps(three.dump())))
@@ -114,7 +114,7 @@ def test_the_same_calls_lead_to_the_same_state(case: str, randomisation: str) ->
         assert two.dump() == three.dump() == one.live.dump()
         assert two.view_arms() == three.view_arms()
         names |= {call[0] for call in one.calls}
-    assert names == {"maximum", "drop", "add", "release", "open", "take"}
+    assert names == {"set_cap", "drop_arm", "add_arm", "release", "open_round", "assign_next"}
 
 
 @pytest.mark.parametrize("randomisation", DEALINGS)
@@ -123,7 +123,7 @@ def test_everybody_is_counted(case: str, randomisation: str) -> None:
     """Whatever the manager does, each person stays with the arm they were dealt."""
     for seed in (2, 3):
         one = played(case, randomisation, seed)
-        dealt = [call[1] for call in one.calls if call[0] == "take"]
+        dealt = [call[1] for call in one.calls if call[0] == "assign_next"]
         assert len(dealt) == one.live.samples
         views = one.live.view_arms()
         assert [view.pulls for view in views] == [dealt.count(a) for a in range(len(views))]
