@@ -186,4 +186,4 @@ def test_neither_database_nor_noise_is_loaded() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "httpx" in loaded
-    assert not {"numba", "polars", "matplotlib", "msgspec", "starlette"} & set(loaded)
+    assert not {"numba", "polars", "matplotlib", "starlette"} & set(loaded)

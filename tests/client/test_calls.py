@@ -34,8 +34,8 @@ from tests.support.remote import Far
 from tests.support.stores import ARMS, create, damage
 
 BETS = bet_se(0.05, 1.0)
-HERE_ONLY = {"seen", "check_known", "record", "person", "question", "played_on"}
-"""What a service asks of a local trial, and nobody else."""
+HERE_ONLY = {"record"}
+"""What only a local trial has."""
 
 
 def both(far: Far, **settings: Any) -> tuple[Trial, Trial]:
@@ -53,7 +53,7 @@ def public(kind: type) -> dict[str, Any]:
 
 def test_every_method_of_a_trial_is_there() -> None:
     here, there = public(Trial), public(RemoteTrial)
-    assert set(here) - HERE_ONLY <= set(there) | {"protocol", "protocol_hash", "who"}
+    assert set(here) - HERE_ONLY <= set(there) | {"protocol", "protocol_hash", "user"}
     assert set(here) >= HERE_ONLY
     for name in set(here) & set(there) - {"create", "site", "files"}:
         if callable(here[name]):
@@ -85,16 +85,16 @@ def test_calls_do_the_same(far: Far) -> None:
     trial, local = both(far, sites=["Leeds", "Lyon"], returning="same-arm")
     assert isinstance(trial, RemoteTrial)
     assert (trial.protocol, trial.protocol_hash) == (local.protocol, local.protocol_hash)
-    assert (trial.who, trial.site, trial.files) == ("the manager", None, ())
-    first = trial.ask(people=["ann", "bob"], site="Leeds", key="é k")
-    assert trial.ask(people=["ann", "bob"], site="Leeds", key="é k") == first
+    assert (trial.user, trial.site, trial.files) == ("the manager", None, ())
+    first = trial.ask(participants=["ann", "bob"], site="Leeds", key="é k")
+    assert trial.ask(participants=["ann", "bob"], site="Leeds", key="é k") == first
     assert (trial.was_answered("é k"), trial.was_answered("another")) == (True, False)
     ann, bob = first.assignments
-    assert (ann.person, bob.person) == ("ann", "bob")
-    (cid,) = trial.ask(person="cid", site="Lyon").assignments
-    assert trial.ask(person="cid", site="Lyon").assignments == (cid,)
+    assert (ann.participant, bob.participant) == ("ann", "bob")
+    (cid,) = trial.ask(participant="cid", site="Lyon").assignments
+    assert trial.ask(participant="cid", site="Lyon").assignments == (cid,)
     assert trial.tell(ann.id, 1).new == 1
-    assert trial.tell_many({ann.id: 0, bob.id: np.float64(0.0)}).before == (ann.id,)
+    assert trial.tell_many({ann.id: 0, bob.id: np.float64(0.0)}).already_told == (ann.id,)
     trial.amend(ann.id, 0)
     again = trial.reissue(cid.id)
     assert [one.id for one in trial.open_assignments("Lyon")] == [again.id]
@@ -102,8 +102,8 @@ def test_calls_do_the_same(far: Far) -> None:
     assert trial.miss(again.id).new == 1
     trial.manage("raise-maximum", "more people", 600, seen=0)
     assert trial.expire() == 0
-    assert trial.codes() == {}
-    calls = [entry.call for entry in trial.audit_trail(3)]
+    assert trial.list_codes() == {}
+    calls = [entry.action for entry in trial.audit_trail(3)]
     assert trial.audit_trail() == local.audit_trail()
     assert len(calls) == 3
     assert trial.status() == local.status()
@@ -155,11 +155,11 @@ def test_creating_again(far: Far) -> None:
     assert str(there.value) == str(here.value)
     with pytest.raises(InvalidInputError, match="no setting colour"):
         RemoteTrial.create(far.base, "new", ARMS, BETS, 9, colour="red")
-    with pytest.raises(InvalidInputError, match="leave who out"):
+    with pytest.raises(InvalidInputError, match="leave user out"):
         create(far.base, user="me")
-    with pytest.raises(InvalidInputError, match="leave who out"):
+    with pytest.raises(InvalidInputError, match="leave user out"):
         Trial.open(far.base, "colours", user="me")
-    with pytest.raises(InvalidInputError, match="leave who out"):
+    with pytest.raises(InvalidInputError, match="leave user out"):
         trial.as_user("me")
 
 
@@ -170,14 +170,14 @@ WRONG: dict[str, Any] = {
     "ask for none": lambda t: t.ask(0),
     "ask for a text": lambda t: t.ask("2"),
     "ask for too many": lambda t: t.ask(10**6),
-    "ask for nobody": lambda t: t.ask(people=[]),
-    "ask for numbers": lambda t: t.ask(people=[1, 2]),
-    "ask for somebody twice": lambda t: t.ask(people=["a", "a"]),
-    "ask for one and many": lambda t: t.ask(people=["a"], person="b"),
+    "ask for nobody": lambda t: t.ask(participants=[]),
+    "ask for numbers": lambda t: t.ask(participants=[1, 2]),
+    "ask for somebody twice": lambda t: t.ask(participants=["a", "a"]),
+    "ask for one and many": lambda t: t.ask(participants=["a"], participant="b"),
     "ask from nowhere": lambda t: t.ask(site="Paris"),
     "ask from a number": lambda t: t.ask(site=3),
     "ask from half a pair": lambda t: t.ask(site="\ud800"),
-    "ask for half a pair": lambda t: t.ask(people=["\ud800"]),
+    "ask for half a pair": lambda t: t.ask(participants=["\ud800"]),
     "a request of nothing": lambda t: t.ask(key=" "),
     "a request too long": lambda t: t.tell(UNKNOWN, 1, key="x" * 201),
     "tell out of range": lambda t: t.tell(UNKNOWN, 7),
@@ -211,7 +211,7 @@ WRONG: dict[str, Any] = {
     "an audit trail of text": lambda t: t.audit_trail("x"),
     "a wrong head": lambda t: t.verify("17"),
     "no progress": lambda t: t.verify(progress=5),
-    "no name": lambda t: Trial.open(t.place),
+    "no name": lambda t: Trial.open(t.url),
 }
 
 

@@ -38,7 +38,7 @@ def test_every_command(far: Far, folder: Path) -> None:
     assert read(far, *CREATE)["head"] == made["head"]
     batch = read(far, "ask", "dose", "-n", "4", "--site", "Leeds")
     one, two, three, four = (each["id"] for each in batch["assignments"])
-    assert read(far, "ask", "dose", "--key", batch["request"], "--site", "Leeds") == batch
+    assert read(far, "ask", "dose", "--key", batch["key"], "--site", "Leeds") == batch
     assert read(far, "tell", "dose", one, "1")["accepted"] == 1
     (folder / "told.csv").write_text(f"id,outcome\n{one},0\n{two},1\n")
     assert read(far, "tell", "dose", "--csv", "told.csv") == {
@@ -82,7 +82,7 @@ def test_the_name_is_always_needed(far: Far) -> None:
 
 def test_what_people_see(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     words = trial(far, *CREATE).stdout
-    assert "Blinding: those who enrol people see codes" in words
+    assert "Blinding: staff see codes" in words
     assert "a" in trial(far, "codes", "dose").stdout
     assert "is running" in trial(far, "status", "dose").stdout
     assert "private mean" in trial(far, "status", "dose").stdout

@@ -12,7 +12,7 @@ from tests.support.calls import Call, lives
 from tests.support.fuzz import LIVE, check
 from tests.support.remote import Far, far_away
 
-HERE = {"tell_many: one", "caller"}
+HERE = {"tell_many: one", "as_user"}
 """Not of a trial at a service."""
 NAMES = [f"Trial.{name}" for name in LIVE if name not in HERE] + ["list_trials"]
 

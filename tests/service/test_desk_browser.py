@@ -105,7 +105,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     assert trial.status().participants == 1
     assert page.url == f"{base}{DESK}/1?said=enrolled"
     assert page.evaluate("document.activeElement.textContent") == "Person 1: enrolled."
-    assert trial.find_assignment(1).id == id
+    assert trial.as_user("a test").find_assignment(1).id == id
     page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
     page.get_by_role("button", name="Save the outcome").click()
     said(page, "Person 1: the entry was saved.")
@@ -259,7 +259,7 @@ def test_after_a_reload_the_same_press_is_shown(
             assert trial.status().participants == 0
             page.get_by_label("Who is it?").fill("Ada Lovelace")
             page.get_by_role("button", name=ENROL).click()
-        assert shown(page)[1] == trial.find_assignment(1).id
+        assert shown(page)[1] == trial.as_user("a test").find_assignment(1).id
         assert trial.status().participants == 1
         page.wait_for_function("sessionStorage.length === 0")
 

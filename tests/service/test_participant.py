@@ -103,7 +103,7 @@ def test_an_event_is_of_this_person_and_of_no_other(home: Home, base: str) -> No
         trial.answer(id, respond(1.0, 1.0))
     events = trial.transcript()["events"]
     for number, id in enumerate(ids, start=1):
-        event = trial.participant_view(id).event
+        event = trial.as_user("a test").participant_view(id).event
         assert event is not None
         assert [one for one, _ in events[event[0] - 1]["answers"]] == [number]
 
@@ -130,7 +130,7 @@ def test_a_link_is_for_one_answer(home: Home, base: str) -> None:
         verify=False,
     )
     assert elsewhere.status_code == 401
-    assert trial.participant_view(other.id).state == "open"
+    assert trial.as_user("a test").participant_view(other.id).state == "open"
 
 
 def test_a_new_id_makes_the_link_useless(home: Home, base: str) -> None:
@@ -196,7 +196,7 @@ def test_what_was_not_randomised_as_the_protocol_says_is_refused(
     id = trial.ask().assignments[0].id
     found = call(base, "answer", invited(home, id), {"response": sent})
     assert found.status_code == 422
-    assert trial.participant_view(id).state == "open"
+    assert trial.as_user("a test").participant_view(id).state == "open"
 
 
 def test_bodies_that_are_no_answer_are_refused(home: Home, base: str) -> None:

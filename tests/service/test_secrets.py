@@ -155,7 +155,7 @@ def test_a_participants_link_reads_and_answers_for_nobody_else(
             page = browser.cookie("GET", f"/t/L/desk/{number}", secret)
             assert page.status_code == 303
             assert page.headers["location"].startswith("/login")
-        assert all(trial.participant_view(id).state == "open" for id in ids[1:])
+        assert all(trial.as_user("a test").participant_view(id).state == "open" for id in ids[1:])
         if not used:
             taken = browser.bearer("POST", "/a/answer", secret, json={"response": "rr/1.0/1"})
             assert taken.json()["taken"]

@@ -39,10 +39,6 @@ RECORDS = {
     *("Recommendation", "Restored", "Results", "Status", "TellResult", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
-SERVICE = {"Trial.check_known", "Trial.put", "Trial.played_on"}
-SERVICE |= {"Trial.do_now", "Trial.hear", "Trial.slip"}
-SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
-"""What a service asks of a trial, and nobody else."""
 FAR = {"RemoteTrial"}
 """Trials at a service: tests/client/test_fuzz.py makes the calls of a trial there."""
 MADE_ELSEWHERE = {"Instance", "Trial"}
@@ -246,14 +242,12 @@ def works(folder: Path) -> dict[str, Call]:
     }
 
 
-def _here(trial: Trial, local: Trial, own: str) -> dict[str, Call]:
+def _here(trial: Trial) -> dict[str, Call]:
     """What only a trial in a database of one's own has."""
     if not hasattr(trial, "record"):
         return {}
     return {
         "Trial.record": (trial.record, {"limit": 3, "before": 9}),
-        "Trial.find_assignment": (trial.find_assignment, {"number": 1}),
-        "Trial.participant_view": (local.participant_view, {"id": own}),
     }
 
 
@@ -266,11 +260,11 @@ def lives(url: str) -> dict[str, Call]:
     text = trial.transcript()
     new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_participants": 9}
     new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
-    new |= {"out_of_range": "refuse", "randomisation": None}
+    new |= {"out_of_range": "refuse", "randomisation": "simple"}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
     new |= {"returning": "same-arm", "blinding": "codes", "user": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
-    return _here(trial, local, own) | {
+    return _here(trial) | {
         "Trial.create": (Trial.create, new),
         "Trial.open": (
             Trial.open,
@@ -348,7 +342,7 @@ def public_calls() -> set[str]:
             found |= {f"{name}.{method}" for method in _methods(one)} if one is not bench else set()
         if callable(one) and not (inspect.isclass(one) and issubclass(one, BaseException)):
             found.add(name)
-    return found - RECORDS - MADE_ELSEWHERE - SERVICE
+    return found - RECORDS - MADE_ELSEWHERE
 
 
 def _methods(one: type) -> set[str]:

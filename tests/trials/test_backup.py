@@ -115,7 +115,7 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
             lines = [
                 tuple(names[value] if key == "trial" else value for key, value in row.items())
                 for row in connection.execute(sa.select(table)).mappings()
-                if row["trial"] in names and row.get("call") != "restore"
+                if row["trial"] in names and row.get("action") != "restore"
             ]
             found[table.name] = sorted(lines, key=repr)
     return found

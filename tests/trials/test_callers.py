@@ -40,7 +40,7 @@ def test_whoever_is_bound_asks_for_its_site(url: str) -> None:
         with pytest.raises(InvalidInputError, match="you call for Leeds"):
             call(site="Lyon")
     assert {one.site for one in leeds.open_assignments()} == {"Leeds"}
-    noted = [(entry.who, entry.call, entry.site) for entry in trial.audit_trail()]
+    noted = [(entry.user, entry.action, entry.site) for entry in trial.audit_trail()]
     assert noted[::-1][1:] == [
         *(("nurse", "ask", "Leeds"), ("clerk", "ask", "Lyon")),
         ("nurse", "open", "Leeds"),

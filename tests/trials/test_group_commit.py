@@ -128,7 +128,7 @@ def test_two_who_tell_the_same_are_told_apart(url: str) -> None:
         [trial.ask, *[lambda: trial.tell_many({one.id: 1, two.id: 0})] * 3],
     )
     assert sorted(told.new for told in found[1:]) == [0, 0, 2]
-    assert sorted(len(told.before) for told in found[1:]) == [0, 2, 2]
+    assert sorted(len(told.already_told) for told in found[1:]) == [0, 2, 2]
     assert trial.verify().intact
 
 

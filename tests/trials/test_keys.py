@@ -119,7 +119,7 @@ def test_whoever_deals_otherwise_is_found(url: str) -> None:
         first(events, "opened")["odds"][0][1] += 1
 
     def longer(events: Any) -> None:
-        first(events, "opened")["people"] += 1
+        first(events, "opened")["participants"] += 1
 
     def longer_key(events: Any) -> None:
         key = first(events, "released")["keys"][0]

@@ -107,11 +107,11 @@ def test_levels_by_commands(tmp_path: Path) -> None:
     )
     options = target_difference.split("discreet respond ")[1].removesuffix(" --outcome -").split()
     sent = json.loads(call("respond", "--outcome", "7", *options, "--json"))
-    assert (sent["mechanism"], sent["middle"], sent["gamma"]) == ("levels", 0.5, None)
+    assert (sent["mechanism"], sent["middle_level"], sent["gamma"]) == ("levels", 0.5, None)
     assert sent["value"] in (0, 512, 1024)
     id = line.split()[0]
     other = call("respond", "--outcome", "7", *[w.replace("0.5", "0.25") for w in options]).strip()
     assert "--middle-level 0.5" in call("trial", "tell", "t", id, other, *url, code=2)
     call("trial", "tell", "t", id, sent["response"], *url)
-    assert json.loads(call("trial", "status", "t", "--json", *url))["middle"] == 0.5
-    assert json.loads(call("trial", "ask", "t", "--json", *url))["middle"] == 0.5
+    assert json.loads(call("trial", "status", "t", "--json", *url))["middle_level"] == 0.5
+    assert json.loads(call("trial", "ask", "t", "--json", *url))["middle_level"] == 0.5

@@ -48,7 +48,7 @@ def test_a_request_gets_the_same_answer_for_ever(url: str) -> None:
 
 @pytest.mark.parametrize(
     "otherwise",
-    [{"n": 2}, {"site": "Lyon"}, {"people": ["dan"]}, {"person": "ann-q7"}],
+    [{"n": 2}, {"site": "Lyon"}, {"participants": ["dan"]}, {"participant": "ann-q7"}],
     ids=str,
 )
 def test_a_key_is_for_one_request(url: str, otherwise: dict[str, Any]) -> None:
@@ -207,9 +207,9 @@ def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
     assert trial.verify().intact
 
 
-@pytest.mark.parametrize("people", ["same-arm", "refuse"])
-def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
-    trial = create(url, people=people)
+@pytest.mark.parametrize("returning", ["same-arm", "refuse"])
+def test_an_identity_comes_before_the_arm(url: str, returning: str) -> None:
+    trial = create(url, returning=returning)
     with pytest.raises(InvalidInputError, match="must know who a person is before it shows an arm"):
         trial.ask()
     assert trial.status().participants == 0
@@ -218,9 +218,9 @@ def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
     assert trial.status().returning
 
 
-@pytest.mark.parametrize("people", ["refuse", "anonymous"])
-def test_whoever_comes_again_is_refused(url: str, people: str) -> None:
-    trial = create(url, people=people)
+@pytest.mark.parametrize("returning", ["refuse", "anonymous"])
+def test_whoever_comes_again_is_refused(url: str, returning: str) -> None:
+    trial = create(url, returning=returning)
     trial.ask(participant="ann")
     with pytest.raises(InvalidInputError, match="took part before"):
         trial.ask(participants=["bob", " ann "])
@@ -229,7 +229,7 @@ def test_whoever_comes_again_is_refused(url: str, people: str) -> None:
 
 def test_a_word_for_a_second_coming(url: str) -> None:
     with pytest.raises(InvalidInputError, match="people must be one of anonymous, sticky, refuse"):
-        create(url, people="twice")
+        create(url, returning="twice")
     with pytest.raises(InvalidInputError, match="person or people, not both"):
         create(url).ask(participant="ann", participants=["bob"])
 

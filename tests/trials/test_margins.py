@@ -106,7 +106,7 @@ def test_a_difference_is_shown_in_units_of_the_experimenter(tmp_path: Path) -> N
     assert 4 < lead.better_by < 8
     phase, events = event["releases"][0]["phase"], trial.transcript()["events"]
     (opened,) = [one for one in events if one.get("round") == phase]
-    assert lead.participants == opened["people"] / sum(weight for _, weight in opened["odds"])
+    assert lead.participants == opened["participants"] / sum(weight for _, weight in opened["odds"])
 
 
 def test_forged_differences_are_found(tmp_path: Path) -> None:

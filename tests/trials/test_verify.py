@@ -134,7 +134,7 @@ def test_a_new_chain_must_be_what_the_strategy_would_have_done(tmp_path: Path) -
     arms = transcript["events"][assigned]["arms"]
     wrong = {
         ("events", opened, "odds", 0, 1): 2,
-        ("events", opened, "people"): 1,
+        ("events", opened, "participants"): 1,
         ("events", opened, "round"): 2,
         ("events", opened, "commit"): "0" * 64,
         ("events", released, "releases", 0, "epsilon"): 1.5,

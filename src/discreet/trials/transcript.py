@@ -237,10 +237,10 @@ def _are_possible(replay: Replay, tally: PendingCounts) -> bool:
         return False
     if replay.state.stopped:
         return tally.waiting == 0
-    if run.releases_each_answer:
-        return tally.waiting == (tally.pending if run.is_finished else 0)
+    if run.learns_always:
+        return tally.waiting == (tally.pending if run.finished else 0)
     most = min(replay.count_awaited(), tally.pending)
-    return (1 if run.list_due() else 0) <= tally.waiting <= most
+    return (1 if run.due() else 0) <= tally.waiting <= most
 
 
 def _are_possible_notes(replay: Replay, aside: PrivateNotes) -> bool:
@@ -356,17 +356,17 @@ def _read_event(said: dict[str, Any]) -> Event:
     return event
 
 
-def create_record(home: "Database", protocol: Protocol, who: str) -> None:
+def create_record(database: "Database", protocol: Protocol, user: str) -> None:
     """Begin the record of a new trial, unless there is one of this name."""
     text = protocol.text
     state = new_state(protocol).dump()
-    with home.transaction(protocol.name) as tables:
+    with database.transaction(protocol.name) as tables:
         if tables.lock() is None:
             key = secrets.token_bytes(32)
             if tables.create(text, digest(text), key, state):
                 tables.append_event("created", {"protocol": digest(text)})
                 tables.save_state(state)
-                tables.add_audit_entry(who, "create", 0)
+                tables.add_audit_entry(user, "create", 0)
 
 
 def check_head(tables: "TrialTables", known: Head) -> None:

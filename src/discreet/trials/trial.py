@@ -46,6 +46,8 @@ from discreet.trials.settings import (
 from discreet.trials.status import (
     ERASING_WORDS,
     AuditEntry,
+    OpenAssignment,
+    ParticipantView,
     PrivateNotes,
     ReleasedFigures,
     Status,
@@ -60,11 +62,15 @@ from discreet.trials.transaction import TrialTransaction
 from discreet.trials.transcript import check_head, create_record, make_transcript, verify_database
 from discreet.trials.verbs import (
     ASK,
+    FIND,
+    VIEW,
     Answered,
     AskBody,
     Body,
     Done,
+    IdBody,
     ManageBody,
+    NumberBody,
     RevealedArm,
     TrialVerbs,
     Verb,
@@ -585,7 +591,7 @@ class Trial(TrialVerbs):
 
 @dataclass(eq=False)
 class TrialUser(TrialVerbs):
-    """A trial for one of several callers."""
+    """A trial for one of several callers, with what only a service asks."""
 
     trial: Trial
     user: str
@@ -599,3 +605,13 @@ class TrialUser(TrialVerbs):
     def _call(self, verb: Verb[Arguments, Result], body: Arguments, key: Any = None) -> Result:
         task = self.trial._make_task(verb, body, key, self.user, self.site)
         return self.trial._group.run(task)
+
+    def find_assignment(self, number: int) -> OpenAssignment:
+        """Return the assignment of a participant by number, whether the outcome is in
+        or not, for staff who look somebody up. The audit trail notes who looked.
+        """
+        return self._call(FIND, NumberBody(number))
+
+    def participant_view(self, id: str) -> ParticipantView:
+        """Return what a participant may know about the own answer; nothing changes."""
+        return self._call(VIEW, IdBody(id))

@@ -459,16 +459,6 @@ class TrialVerbs(ABC):
         """
         return self._call(LIST_OPEN, SiteBody(site))
 
-    def find_assignment(self, number: int) -> OpenAssignment:
-        """Return the assignment of a participant by number, whether the outcome is in
-        or not, for staff who look somebody up. The audit trail notes who looked.
-        """
-        return self._call(FIND, NumberBody(number))
-
-    def participant_view(self, id: str) -> ParticipantView:
-        """Return what a participant may know about the own answer; nothing changes."""
-        return self._call(VIEW, IdBody(id))
-
     def was_answered(self, key: str) -> bool:
         """Return whether an `ask` with this key was answered."""
         return self._call(WAS_ANSWERED, KeyBody(key)).answered
