@@ -806,7 +806,7 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     assert kinds == ["created", "opened", "assigned", "released"]
     wrong: list[tuple[int, str, Any]] = [
         (1, "odds", [[0, 1], [1, 2], [2, 1]]),
-        (1, "people", 4),
+        (1, "participants", 4),
         (2, "first", 2),
         (2, "arms", [0, 1, 1]),
         (3, "unit", 1.0),
