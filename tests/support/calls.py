@@ -260,7 +260,7 @@ def lives(url: str) -> dict[str, Call]:
     text = trial.transcript()
     new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_participants": 9}
     new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
-    new |= {"out_of_range": "refuse", "randomisation": "simple"}
+    new |= {"out_of_range": "refuse", "randomisation": None}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
     new |= {"returning": "same-arm", "blinding": "codes", "user": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)

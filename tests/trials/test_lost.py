@@ -228,7 +228,9 @@ def test_whoever_comes_again_is_refused(url: str, returning: str) -> None:
 
 
 def test_a_word_for_a_second_coming(url: str) -> None:
-    with pytest.raises(InvalidInputError, match="returning must be one of anonymous, same-arm, refuse"):
+    with pytest.raises(
+        InvalidInputError, match="returning must be one of anonymous, same-arm, refuse"
+    ):
         create(url, returning="twice")
     with pytest.raises(InvalidInputError, match="participant or participants, not both"):
         create(url).ask(participant="ann", participants=["bob"])

@@ -237,10 +237,10 @@ def _are_possible(replay: Replay, tally: PendingCounts) -> bool:
         return False
     if replay.state.stopped:
         return tally.waiting == 0
-    if run.learns_always:
-        return tally.waiting == (tally.pending if run.finished else 0)
+    if run.releases_each_answer:
+        return tally.waiting == (tally.pending if run.is_finished else 0)
     most = min(replay.count_awaited(), tally.pending)
-    return (1 if run.due() else 0) <= tally.waiting <= most
+    return (1 if run.list_due() else 0) <= tally.waiting <= most
 
 
 def _are_possible_notes(replay: Replay, aside: PrivateNotes) -> bool:
