@@ -160,17 +160,30 @@ class NaiveDrift(NaiveBetting):
         return self.noised(now, seen, people, rng), people
 
 
+THREE, TWO = (0.65, 0.35, 0.3), (0.6, 0.5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("epsilon", "options"),
-    [(0.1, {}), (0.1, {"target_difference": 0.3}), (2.0, LOCAL), (None, NONE)],
+    ("means", "epsilon", "options", "kinds"),
+    [
+        (THREE, 0.1, {}, {"sums", "sums by tails"}),
+        (THREE, 0.1, {"target_difference": 0.3}, {"sums by tails"}),
+        (THREE, 2.0, LOCAL, {"sums"}),
+        (THREE, None, NONE, {"sums"}),
+        (TWO, 0.1, {}, {"sums", "difference by tails"}),
+        (TWO, 0.2, {"indifference_zone": 0.05}, {"sums", "difference by tails"}),
+    ],
 )
-def test_people_who_drift_are_the_oracles(epsilon: float | None, options: dict[str, Any]) -> None:
-    means = (0.65, 0.35, 0.3)
-    drifting = Drifting(Bernoulli(means), Drift.sites(0.3, 5))
+def test_participants_who_drift_are_the_oracles(
+    means: tuple[float, ...], epsilon: float | None, options: dict[str, Any], kinds: set[str]
+) -> None:
+    """Participant by participant, in every kind of round of bits."""
+    drifting, played = Drifting(Bernoulli(means), Drift.sites(0.3, 5)), set[str]()
     fast = simulate(drifting, bet_se(0.1, epsilon, **options), 3, 5, 20_000)
     for i in range(3):
-        slow = NaiveDrift(means, epsilon, 0.1, **options).run(child(5, i), 20_000)
+        oracle = NaiveDrift(means, epsilon, 0.1, **options)
+        slow = oracle.run(child(5, i), 20_000)
         assert slow[:4] == (
             fast.samples[i],
             fast.recommendation[i],
@@ -178,6 +191,8 @@ def test_people_who_drift_are_the_oracles(epsilon: float | None, options: dict[s
             fast.rounds[i],
         )
         assert fast.pulls[i].tolist() == slow[4]
+        played |= set(oracle.kinds)
+    assert kinds <= played
 
 
 def test_only_the_mean_of_a_law_matters() -> None:
