@@ -1,5 +1,4 @@
-"""The command line. Thin: it reads options, calls the library, and shows what comes
-back.
+"""The command line: read options, call the library, show the result.
 
 Exit code 0: done. 2: bad input, with one line on stderr that says what is wrong and
 what to do. 1: anything else. Heavy parts are imported inside the commands, so that each
@@ -147,8 +146,8 @@ def _say(words: str) -> None:
 @click.group("discreet", cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="discreet")
 def main() -> None:
-    """Find the best of several options from people's outcomes, with a guaranteed error
-    rate, while every person's outcome stays private.
+    """Find the best of several arms from participants' outcomes, with a guaranteed error
+    rate and with differential privacy for every participant.
     """
 
 

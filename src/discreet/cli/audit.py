@@ -32,7 +32,7 @@ audited_outcomes_option = click.option(
 
 @click.group(no_args_is_help=False)
 def audit() -> None:
-    """Check by experiment what a strategy promises."""
+    """Check the guarantees of a strategy by experiment."""
 
 
 @audit.command()
@@ -52,8 +52,8 @@ def audit() -> None:
 @click.option(
     "--field",
     is_flag=True,
-    help="Rehearse live trials instead, with hospitals that differ, seasons, staff who pick "
-    "patients and late outcomes.",
+    help="Rehearse live trials instead, with hospitals that differ, seasons, staff who select "
+    "patients, and late outcomes.",
 )
 @answer_options
 def correctness(
@@ -110,7 +110,7 @@ def _whole(option: str, number: float | None) -> int | None:
     type=int,
     default=10_000,
     show_default=True,
-    help="How many runs on each of two inputs that differ in one person.",
+    help="The number of runs on each of two inputs that differ in one participant.",
 )
 @click.option(
     "--noise",
@@ -130,7 +130,7 @@ def privacy(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure how much a strategy reveals about one person. The result is a lower
+    """Measure how much a strategy reveals about one participant. The result is a lower
     confidence bound on the ε of one release or response, and of whole transcripts.
     """
     from discreet.audits.privacy import audit_privacy

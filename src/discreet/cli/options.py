@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they are read."""
+"""Share options among commands, and read them."""
 
 import json
 import os
@@ -107,7 +107,7 @@ delta_option = click.option(
     type=float,
     default=0.05,
     show_default=True,
-    help="How often the answer may be wrong, at most (the error rate δ).",
+    help="The largest probability of a wrong conclusion (the error rate δ).",
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
@@ -204,16 +204,14 @@ class Days(Duration):
 
 
 class Rate(click.ParamType[float]):
-    """People in a time: a number of people a day, or 10/week, 40/month; people a
-    day.
-    """
+    """Participants per day: a number, or 10/week, 40/month."""
 
-    name = "PEOPLE"
+    name = "RATE"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The people of a day."""
+        """Return the participants per day."""
         if isinstance(value, float):
             return value
         from discreet.accrual import people_a_day
@@ -222,7 +220,7 @@ class Rate(click.ParamType[float]):
             return people_a_day(str(value))
         except ValueError:
             self.fail(
-                f"{value!r} is not a number of people: give the people per day, such as 1.5, or "
+                f"{value!r} is not a rate: give participants per day, such as 1.5, or "
                 "10/week or 40/month.",
                 param,
                 ctx,
@@ -306,19 +304,22 @@ def calendar_options(command: Any) -> Any:
         click.option(
             "--accrual",
             type=Rate(),
-            help="How many people come in a day, such as 1.5, or 10/week, or 40/month. If given, "
+            help="The participants who are enrolled per day, such as 1.5, or 10/week, or "
+            "40/month. If given, "
             "days are shown too.",
         ),
         click.option(
             "--delay",
-            help="How many days an outcome takes: 7 (always), or exponential:7 (random, with "
+            help="The days from assignment to outcome: 7 (always), or exponential:7 (random, with "
             "mean 7).",
         ),
-        click.option("--never", type=float, help="The share of people whose outcome never comes."),
+        click.option(
+            "--never", type=float, help="The share of participants whose outcome is missing."
+        ),
         click.option(
             "--deadline",
             type=Days(),
-            help="After how many days (or 12h, 6w) a missing outcome counts as the worst one.",
+            help="The days (or 12h, 6w) after which a missing outcome counts as the worst one.",
         ),
         setting_option("enrolment", with_default=False),
         setting_option("release", with_default=False),
@@ -518,14 +519,15 @@ def design_options(command: Any) -> Any:
         click.option(
             "--indifference-zone",
             type=float,
-            help="A difference too small to matter (ζ), for bet-se: any arm this close to the best "
-            "may be named.  [default: 0]",
+            help="The indifference zone (ζ) of bet-se, differences too small to matter: any arm "
+            "this "
+            "close to the best may be named.  [default: 0]",
         ),
         click.option(
             "--target-difference",
             type=float,
-            help="The difference that you expect to find, for bet-se. If it is wrong, the trial "
-            "takes more people; no guarantee depends on it.",
+            help="The target difference of bet-se, which you plan for. If it is wrong, the trial "
+            "takes more participants; no guarantee depends on it.",
         ),
         outcomes_option,
         click.option(
@@ -605,7 +607,7 @@ def arms_options(command: Any) -> Any:
             click.option(
                 "--data",
                 type=click.Path(),
-                help="A file of past outcomes, CSV or Parquet with a row for each person, "
+                help="A file of past outcomes, CSV or Parquet with a row for each participant, "
                 "instead of the arms' rates.",
             ),
             click.option("--arm", help="The column of --data that names the arm."),
@@ -640,7 +642,8 @@ class Arms:
         arm, outcome = self.part["arm"], self.part["outcome"]
         if arm is None or outcome is None:
             raise InvalidInputError(
-                "--data needs the names of two columns: --arm, with the arm of each person, and "
+                "--data needs the names of two columns: --arm, with the arm of each participant, "
+                "and "
                 "--outcome. Each line of the file is one outcome: turn a table that has a column "
                 "for each arm into such lines first"
             )

@@ -98,7 +98,7 @@ def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = No
     except InvalidInputError as error:
         whose = f"of {id}: " if looks_like_id(id) else ""
         whose = whose if line is None else f"line {line}: "
-        raise InvalidInputError(f"{whose}{error}; nothing was told") from None
+        raise InvalidInputError(f"{whose}{error}; nothing was recorded") from None
     return value
 
 
@@ -131,17 +131,18 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
         if len(cells) != 2 or not all(cells):
             raise InvalidInputError(
                 f"line {number} is not an id and an outcome separated by a comma, a semicolon or a "
-                "tab; nothing was told"
+                "tab; nothing was recorded"
             )
         if not _is_outcome(cells[1]):
             titles = ": it must be an id and its outcome, or titles of which the first is id"
             raise InvalidInputError(
                 f"line {number} has an outcome that is not a number"
-                f"{titles if number <= 2 and not seen else ''}; nothing was told"
+                f"{titles if number <= 2 and not seen else ''}; nothing was recorded"
             )
         if cells[0] in seen:
             raise InvalidInputError(
-                f"line {number} repeats an id: give one outcome for each person; nothing was told"
+                f"line {number} repeats an id: give one outcome for each participant; nothing "
+                f"was recorded"
             )
         seen.add(cells[0])
         yield number, cells[0], cells[1]

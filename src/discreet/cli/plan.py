@@ -110,12 +110,13 @@ class Day(click.ParamType[date]):
 @click.option(
     "--max-participants",
     type=int,
-    help="The number of people after which a trial ends, with or without an answer.",
+    help="The number of participants after which a trial ends, with or without a conclusion.",
 )
 @click.option(
     "--budget",
     type=int,
-    help="How many people you can enrol. The plan then also shows the smallest ε (the strongest "
+    help="How many participants you can enrol. The plan then also shows the smallest ε (the "
+    "strongest "
     "privacy) at which they are enough, with the --probability that you want.",
 )
 @click.option(
@@ -150,7 +151,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show how many people a trial takes, and what privacy costs. With a --budget, it
+    """Show how many participants a trial takes, and what privacy costs. With a --budget, it
     also shows how much privacy that affords.
     """
     from discreet.planning.plan import plan as compute

@@ -45,7 +45,7 @@ def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
     help="What its holder may do.",
 )
 @click.option("--trial", help="The one trial it is for; a site's token needs one.  [default: all]")
-@click.option("--site", help="The site whose people its holder enrols.")
+@click.option("--site", help="The site at which its holder enrols participants.")
 @click.option("--days", type=float, help="After how many days it expires.  [default: never]")
 @url_option
 @answer_options

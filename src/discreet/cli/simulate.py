@@ -260,7 +260,7 @@ def bounds(
     "--max-samples",
     type=float,
     help="The number of samples at which a run is given up.  [default: 1e12; 1e9 where outcomes "
-    "are drawn person by person]",
+    "are drawn one by one]",
 )
 @threads_option
 @click.option(

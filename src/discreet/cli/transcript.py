@@ -33,7 +33,7 @@ assessed_option = click.option(
     "--assessed",
     type=int,
     metavar="PEOPLE",
-    help="How many people were assessed for eligibility, which the record does not know.",
+    help="How many participants were assessed for eligibility, which the record does not know.",
 )
 
 
@@ -101,9 +101,9 @@ def end_with(found: "Verification", as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--epsilon", type=float, required=True, help="How private it is (ε).")
+@click.option("--epsilon", type=float, required=True, help="The privacy level (ε) of the trial.")
 @click.option(
-    "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
+    "--outcome", type=str, required=True, help="The participant's outcome; - reads it from stdin."
 )
 @click.option("--gamma", type=float, help="The γ of the trial's (ε, γ)-privacy, with gauss-tt.")
 @click.option(
@@ -125,8 +125,8 @@ def respond(
     out_of_range: str,
     as_json: bool,
 ) -> None:
-    """Randomise one outcome where the person is. Only what this command prints may
-    leave that place.
+    """Randomise one outcome on the participant's own device. Only what this command prints
+    may leave the device.
     """
     from discreet.trials.mechanisms import respond as randomise
 

@@ -65,12 +65,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name")
-@click.option("--count", "-n", type=int, help="How many people to assign.  [default: 1]")
+@click.option("--count", "-n", type=int, help="How many participants to assign.  [default: 1]")
 @click.option(
     "--participant",
     "persons",
     multiple=True,
-    help="An identifier of the person; only a keyed hash of it is kept.",
+    help="An identifier of the participant; only a keyed hash of it is kept.",
 )
 @click.option(
     "--participants",
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--site",
-    help="The site these people come from; it is part of the public record.  [default: none]",
+    help="The site where they are enrolled; it is part of the public record.  [default: none]",
 )
 @click.option(
     "--key",
@@ -102,9 +102,9 @@ def ask(
     url: str,
     as_json: bool,
 ) -> None:
-    """Assign the next people to arms. If the next release comes first, fewer people are
-    assigned than you asked for. Ask only when people are there: everybody who is
-    assigned takes part.
+    """Assign the next participants to arms. If a round is full before, fewer participants
+    are assigned than you asked for. Ask only when participants are there: everybody who
+    is assigned is analysed.
     """
     from discreet.trials.store.database import DeferredSigint
 
@@ -113,7 +113,8 @@ def ask(
     if key is not None and wanted is None and count is None and not place.was_answered(key):
         raise InvalidInputError(
             "no request has been made with this key: check the key. If it is a new one, say how "
-            "many people come, or who, with --count 1, --participant or --participants. Nobody "
+            "many participants arrive, or who, with --count 1, --participant or --participants. "
+            "Nobody "
             "was assigned"
         )
     is_new_key, asked = key is None, len(wanted) if wanted else count or 1
@@ -149,11 +150,11 @@ def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> 
     """Who comes, if that is said."""
     if len(persons) > 1:
         raise InvalidInputError(
-            "give --participant once; for several people use --participants FILE"
+            "give --participant once; for several participants use --participants FILE"
         )
     if (persons or people is not None) and count is not None:
         raise InvalidInputError(
-            "give either --count, or the people by --participant or --participants, not both"
+            "give either --count, or the participants by --participant or --participants, not both"
         )
     if persons and people is not None:
         raise InvalidInputError("give --participant or --participants, not both")
@@ -163,7 +164,7 @@ def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> 
         named = [line.strip() for line in file if line.strip()]
     if named and named[0].strip('"').lower() in TITLES:
         raise InvalidInputError(
-            f"the first line of {people} looks like a title, not like a person's identifier: "
+            f"the first line of {people} looks like a title, not like a participant's identifier: "
             "leave it out. Nobody was assigned"
         )
     if wrong := [place for place, line in enumerate(named, start=1) if set(line) & set(";\t")]:
@@ -243,7 +244,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
     outcomes = counted(batch.waiting, "outcome")
     if protocol.enrolment == "continuous":
         if not batch.assignments:
-            return f"The trial has reached its maximum number of people, and waits for {outcomes}."
+            return f"The trial has its maximum number of participants, and waits for {outcomes}."
         short = len(batch.assignments) < asked
         return (
             "The round is full: ask again for the others, who will be in the next one."
@@ -253,7 +254,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
     if batch.waiting and protocol.has_times:
         return (
             f"The round is full. Its {counted(batch.waiting, 'outcome is', 'outcomes are')} "
-            "released by the clock, when the deadline of the last person has passed: ask again "
+            "released on schedule, when the deadline of the last participant has passed: ask again "
             f"then, or give discreet trial expire {name}"
         )
     nobody = "" if batch.assignments else "Nobody was assigned. "
@@ -263,7 +264,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
 
 @click.group(no_args_is_help=False)
 def trial() -> None:
-    """Run a live trial. Create it, assign people to arms, tell their outcomes, and
+    """Run a live trial: create it, assign participants to arms, record their outcomes, and
     publish the result.
     """
     click.get_current_context().with_resource(quiet_warnings())
@@ -284,7 +285,8 @@ for command in (
     "--csv",
     "table",
     type=click.Path(),
-    help="A file with a line id,outcome for each person. A first line of column titles is allowed "
+    help="A file with a line id,outcome for each participant. A first line of column titles is "
+    "allowed "
     "if it begins with id. - reads stdin.",
 )
 @head_option
@@ -299,8 +301,8 @@ def tell(
     url: str,
     as_json: bool,
 ) -> None:
-    """Tell people's outcomes. If nobody is trusted (local trust), tell their randomised
-    responses. Telling an outcome again does not change it; until the look that
+    """Record outcomes. If nobody is trusted (local trust), record randomised responses.
+    An outcome that is recorded again is not changed; until the interim analysis that
     uses it, amend corrects it.
     """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
@@ -349,14 +351,14 @@ def _tell_file(place: "Trial", table: str) -> "TellResult":
                 if not (sums.new or sums.already_told or sums.late):
                     raise
                 raise type(error)(
-                    f"{error} of this part of the file. Everything before it was told "
-                    f"({sums.new} new). It is safe to tell the whole file again"
+                    f"{error} of this part of the file. Everything before it was recorded "
+                    f"({sums.new} new). It is safe to give the whole file again"
                 ) from None
             sums = TellResult(
                 sums.new + found.new, sums.already_told + found.already_told, sums.late + found.late
             )
     if not (sums.new or sums.already_told or sums.late):
-        raise InvalidInputError("no line has an id and an outcome: nothing was told")
+        raise InvalidInputError("no line has an id and an outcome: nothing was recorded")
     return sums
 
 
@@ -365,7 +367,7 @@ def _told_words(found: "TellResult", protocol: "Protocol") -> list[str]:
     words = [f"Accepted: {found.new}."]
     if found.already_told:
         command = f"discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME"
-        mended = f" Until the look that uses it, correct one: {command}"
+        mended = f" Until the interim analysis that uses it, correct one: {command}"
         if protocol.strategy.trust_model.randomised:
             mended = ""
         words.append(
@@ -390,7 +392,7 @@ def _some(ids: Sequence[str], most: int = 20) -> str:
 @url_option
 @answer_options
 def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json: bool) -> None:
-    """Correct an outcome that was told and is not released yet."""
+    """Correct an outcome that was recorded and is not released yet."""
     place = opened(url, name, head)
     place.amend(id, read_outcome(id, outcome, place.protocol))
     if not answer({"accepted": 1}, as_json):
@@ -404,7 +406,7 @@ def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json:
 @url_option
 @answer_options
 def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
-    """Say that an outcome will not come."""
+    """Mark an outcome as missing. It counts as the worst one."""
     place = opened(url, name, head)
     _show_told(place.miss(id), place.protocol, as_json)
 
@@ -413,9 +415,7 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @answer_options
 def list_all(url: str, as_json: bool) -> None:
-    """List all trials at an address. For each of them it shows the state and how many
-    people it has.
-    """
+    """List all trials at an address, with their state and their number of participants."""
     from discreet.trials.listing import ListedTrial, list_trials
 
     found = list_trials(url)
@@ -429,7 +429,7 @@ def list_all(url: str, as_json: bool) -> None:
         [one.name, one.strategy, one.state, f"{one.participants} of {one.max_participants}"]
         for one in found
     ]
-    heads = ["trial", "strategy", "state", "people"]
+    heads = ["trial", "strategy", "state", "participants"]
     print_table(Table(heads, rows, words=heads[:3]))
 
 
@@ -505,7 +505,7 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
 @json_option
 def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
     """Write the public record to a CSV file. It has the events of the transcript, with
-    a row for each person, batch or event, and nothing else.
+    a row for each assignment, release or event, and nothing else.
     """
     from discreet.tabular import write_csv
     from discreet.trials.transcript import transcript_frame
@@ -527,7 +527,7 @@ def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
 @click.option(
     "--dates",
     is_flag=True,
-    help="Publish the days of creation, of the first and the last person, and of the end.",
+    help="Publish the days of creation, of the first and the last participant, and of the end.",
 )
 @head_option
 @url_option

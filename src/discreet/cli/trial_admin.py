@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 @click.command("open")
 @click.argument("name")
-@click.option("--site", help="Show people of this site only.  [default: of all sites]")
+@click.option("--site", help="Show participants of this site only.  [default: of all sites]")
 @head_option
 @url_option
 @answer_options
 def open_assignments(
     name: str, site: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
-    """List the people whose outcomes are not in. For each of them it shows id, arm,
-    site, time since the assignment, and the deadline. The list is for staff only,
-    because anyone who has an id can tell its outcome.
+    """List the participants without an outcome, each with id, arm, site, time since the
+    assignment, and deadline. The list is for staff only, because anyone who has an id
+    can record its outcome.
     """
     from discreet.trials.status import OpenAssignment
 
@@ -48,7 +48,8 @@ def open_assignments(
         return
     if not found:
         click.echo(
-            "No outcome is outstanding: each one is in, declared missing, or past its deadline."
+            "No outcome is outstanding: each one is recorded, marked as missing, or past its "
+            "deadline."
         )
     for one in found:
         words = [one.id, one.arm, *([one.site] if one.site else [])]
@@ -82,7 +83,7 @@ def reissue(
     "--reason",
     default="",
     help="The reason, in a sentence. It is required and is published, so it must "
-    "not name a person or an outcome.",
+    "not name a participant or an outcome.",
 )
 @request_option
 @head_option
@@ -97,8 +98,8 @@ def unblind(
     url: str,
     as_json: bool,
 ) -> None:
-    """Show which arm a person of a blinded trial has. This is for somebody who must
-    know it now. The public record says that it was asked for, and why.
+    """Reveal the arm of a participant in a blinded trial, for somebody who must know it
+    now. The public record says that it was revealed, and why.
     """
     arm = opened(url, name, head).unblind(id, reason, request)
     if not answer({"id": id, "arm": arm}, as_json):
@@ -111,30 +112,30 @@ def unblind(
 @url_option
 @answer_options
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """List the arm behind the code of each person of a blinded trial. The list is for
-    managers, and for those who hand out what people are given.
+    """List the arm behind the code of each participant of a blinded trial. The list is for
+    managers, and for those who hand out treatments.
     """
     found = opened(url, name, head).list_codes()
     rows = [{"code": code, "arm": arm} for code, arm in found.items()]
     if answer({"codes": found}, as_json, rows, ("code", "arm")):
         return
     if not found:
-        click.echo(
-            "Nobody is enrolled yet, or nobody is blinded in this trial: there are no codes."
-        )
+        click.echo("Nobody is enrolled yet, or this trial is not blinded: there are no codes.")
     for code, arm in found.items():
         click.echo(f"{code}  {arm}")
 
 
 @click.command()
 @click.argument("name")
-@click.option("--most", type=int, default=100, show_default=True, help="How many calls to show.")
+@click.option(
+    "--most", type=int, default=100, show_default=True, help="The number of entries to show."
+)
 @head_option
 @url_option
 @answer_options
 def audit_trail(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
-    """List who made which call and when, the newest first. The audit trail is private:
-    it is not part of the record, and contains no outcomes.
+    """List who did what and when, the newest first. The audit trail is private: it is not
+    part of the record, and contains no outcomes.
     """
     from discreet.trials.status import AuditEntry
 
@@ -143,7 +144,7 @@ def audit_trail(name: str, most: int, head: str | None, url: str, as_json: bool)
     if answer({"audit_trail": rows}, as_json, rows, AuditEntry._fields):
         return
     for one in found:
-        people = counted(one.participants, "person", "people")
+        people = counted(one.participants, "participant")
         words = [moment(one.at), one.user, *([one.site] if one.site else []), one.action, people]
         click.echo("  ".join(words))
 
@@ -170,10 +171,12 @@ SAFE = (
     "database. Keep it as safe as the database, and delete it when there is a newer one."
 )
 AGAIN = (
-    "Outcomes that were told after the backup was made are not in it: tell them again, which is "
-    "safe. People who were assigned after it are not in it either: their ids are now unknown, "
+    "Outcomes that were recorded after the backup was made are not in it: record them again, "
+    "which is "
+    "safe. Participants who were assigned after it are not in it either: their ids are now "
+    "unknown, "
     "and if they are registered again they may get another arm. Before you go on, decide what "
-    "is to happen with people who have been treated already, and keep a list of them. Make a "
+    "is to happen with participants who have been treated already, and keep a list of them. Make a "
     "new backup now, and delete the older ones."
 )
 
@@ -214,7 +217,8 @@ def backup(file: str, url: str, as_json: bool) -> None:
 )
 @click.option(
     "--reason",
-    help="The reason, in a sentence. It is published, so it must not name a person or an outcome.",
+    help="The reason, in a sentence. It is published, so it must not name a participant or an "
+    "outcome.",
 )
 @url_option
 @answer_options
@@ -251,13 +255,13 @@ def restore(
     "--manager",
     "managers",
     multiple=True,
-    help="A role that creates and conducts trials. It may be given several times.",
+    help="A role that creates and manages trials. It may be given several times.",
 )
 @click.option(
     "--site",
     "sites",
     multiple=True,
-    help="A role that enrols people and tells outcomes. It may be given several times.",
+    help="A role that enrols participants and records outcomes. It may be given several times.",
 )
 @click.option(
     "--monitor",
@@ -291,15 +295,15 @@ def grants(
 
 
 DONE = {
-    "raise-maximum": "At most {about} people take part from now on.",
-    "lower-maximum": "At most {about} people take part from now on.",
+    "raise-maximum": "At most {about} participants take part from now on.",
+    "lower-maximum": "At most {about} participants take part from now on.",
     "pause": "The trial is paused: nobody is assigned until it is resumed.",
     "resume": "The trial goes on.",
     "stop": "The trial was stopped by a manager.",
     "close-site": "{about} is closed: nobody is enrolled there.",
-    "open-site": "{about} is open: people are enrolled there.",
+    "open-site": "{about} is open: participants are enrolled there.",
     "drop-arm": "{about} is dropped: nobody is assigned to it any more.",
-    "add-arm": "{about} is added: people are assigned to it from the next round on.",
+    "add-arm": "{about} is added: participants are assigned to it from the next round on.",
     "set-clock": "From now on deadlines follow the clock as it is now.",
 }
 """What has happened when an action was done."""
@@ -313,7 +317,7 @@ DONE = {
     "--reason",
     default="",
     help="The reason, in a sentence. It is required and is published, so it must "
-    "not name a person or an outcome.",
+    "not name a participant or an outcome.",
 )
 @click.option("--yes", is_flag=True, help="Do it without asking for confirmation.")
 @request_option
@@ -331,10 +335,10 @@ def manage(
     url: str,
     as_json: bool,
 ) -> None:
-    """Act on a trial as its manager. Every action is written into the public record.
+    """Change how a trial goes on, as its manager. The public record has every management action.
 
-    ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
-    people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
+    ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT the number of
+    participants), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
     add-arm (ABOUT the new arm's name) or set-clock. Before an action that cannot be
     taken back (stop, drop-arm, add-arm), or that can end the trial (lower-maximum),
     you are asked to confirm it, unless you say --yes.
@@ -368,8 +372,8 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
     what = " ".join(filter(None, (what, lasts, "cannot be undone")))
     if not sys.stdin.isatty():
         raise InvalidInputError(f"{what}: add --yes if this is what you want. Nothing was done")
-    words = f"{status.name}: {status.participants:,} of at most {status.max_participants:,} people."
-    click.echo(f"{words} What it means: {MEANINGS[action]}.", err=True)
+    enrolled = f"{status.participants:,} of at most {status.max_participants:,} participants"
+    click.echo(f"{status.name}: {enrolled}. What it means: {MEANINGS[action]}.", err=True)
     if not click.confirm(f"{what}. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 
@@ -398,7 +402,7 @@ def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
     if place.protocol.deadline is None:
         click.echo(
             "This trial has no deadline: an outcome that will not come counts as the worst once "
-            "somebody says so (discreet trial miss)."
+            "it is marked as missing (discreet trial miss)."
         )
         return
     click.echo(f"Late outcomes count as the worst. Numbers released: {released}.")

@@ -31,15 +31,18 @@ if TYPE_CHECKING:
 
 SAY_EPSILON = (
     "how private a trial is must be your own choice: give --epsilon, such as --epsilon 1 (a "
-    "smaller one is more private and takes more people: see discreet plan --help), or give "
+    "smaller one is more private and takes more participants: see discreet plan --help), or give "
     "--trust none for a trial without privacy"
 )
 TAKE_BET_SE = (
-    "If people come from several sites, or over a long time, use bet-se: each person's arm is "
-    "drawn by a coin, and its error rate then holds whatever the sites, trends and seasons."
+    "If participants come from several sites, or over a long time, use bet-se: each "
+    "participant's arm is "
+    "drawn at random after enrolment, and its error rate holds whatever the sites, trends and "
+    "seasons."
 )
 TAKE_CLOCK = (
-    "Use --release scheduled, which needs a --deadline, if how soon people answer may depend on "
+    "Use --release scheduled, which needs a --deadline, if how soon participants answer may "
+    "depend on "
     "their outcome and somebody may watch when rounds are released"
 )
 TAKE_CLOCK_AHEAD = (
@@ -114,7 +117,7 @@ def choose(
 
 def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
     """What to take for these levels; how private a trial is nobody chooses for a
-    person.
+    participant.
     """
     from discreet.strategies.presets import recommended
     from discreet.trust import check_trust
@@ -145,17 +148,18 @@ def warning_of(strategy: "Strategy", arms: int, max_participants: int) -> str | 
     cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
     return (
         "even if the best arm always did as well as possible and the others as badly as "
-        f"possible, {strategy.name} would take {takes} people: with --max-participants "
+        f"possible, {strategy.name} would take {takes} participants: with --max-participants "
         f"{max_participants} "
-        f"the trial will end without an answer (none of {found.runs} simulated trials had one). "
-        f"Raise --max-participants{cheaper}; discreet plan shows how many people the differences "
+        f"the trial will end without a conclusion (none of {found.runs} simulated trials had one). "
+        f"Raise --max-participants{cheaper}; discreet plan shows how many participants the "
+        f"differences "
         "that "
         "you expect take"
     )
 
 
 def advice_of(protocol: "Protocol") -> str | None:
-    """What would be safer where people come from sites or over time, if anything."""
+    """What would be safer where participants come from sites or over time, if anything."""
     from discreet.strategies.estimators import SIMPLE
 
     return None if SIMPLE in protocol.strategy.spec.randomisations else TAKE_BET_SE
@@ -192,7 +196,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
-    people = f"{len(kept.arms)} arms, at most {kept.max_participants} people"
+    people = f"{len(kept.arms)} arms, at most {kept.max_participants} participants"
     click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
     if reason is not None:
         click.echo(
@@ -212,7 +216,8 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(f"Outside the range: {status.out_of_range}.")
     if strategy.trust_model.randomised:
         click.echo(
-            f"Randomise outcomes where people are, with: discreet respond {kept.respond_options} "
+            f"Randomise each outcome on the participant's own device, with: discreet respond "
+            f"{kept.respond_options} "
             "--outcome -"
         )
     site = " --site SITE" if kept.sites else ""
@@ -221,7 +226,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
 
 def _field_words(made: "Trial") -> list[str]:
-    """How people come, are dealt and answer, and what that covers."""
+    """How participants come, are dealt and answer, and what that covers."""
     from discreet.reports.trial_text import promises
     from discreet.trials.settings import (
         BLINDING,
