@@ -49,40 +49,30 @@ def test_what_is_long() -> None:
     assert [wording.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
 
 
-LIKELY = "whatever one person's outcome was, everything that is shown would have been "
+LIKELY = "whatever one person's outcome was, the probability of everything that is published "
 
 
 @pytest.mark.parametrize(
     ("epsilon", "said"),
     [
         (
-            0.1,
-            f"{LIKELY}almost as likely with another outcome: the probability changes by a factor "
-            "of at most 1.11 (ε = 0.1). ",
-        ),
-        (
-            0.5,
-            f"{LIKELY}at most 1.65 times as likely or as unlikely with another outcome (ε = 0.5). ",
-        ),
-        (
-            4.0,
-            f"{LIKELY}at most 54.6 times as likely or as unlikely with another outcome (ε = 4). ",
-        ),
-        (
-            8.0,
-            f"{LIKELY}at most about 2,980 times as likely or as unlikely with another outcome "
-            "(ε = 8). ",
-        ),
+            epsilon,
+            f"{LIKELY}would have been at most {times} times (e^ε) as large or as small with "
+            f"another outcome (ε = {epsilon:g}). ",
+        )
+        for epsilon, times in ((0.1, "1.11"), (0.5, "1.65"), (1.0, "2.72"), (8.0, "about 2,980"))
+    ]
+    + [
         (
             20.0,
-            "whatever one person's outcome was, what is shown may have been more than a million "
-            "times as likely or as unlikely with another outcome, so that hardly anything is "
-            "protected (ε = 20). ",
+            "whatever one person's outcome was, what is published may have been more than a "
+            "million times as likely or as unlikely with another outcome, so that hardly anything "
+            "is protected (ε = 20). ",
         ),
     ],
 )
 def test_privacy_is_said_truly_at_every_level(epsilon: float, said: str) -> None:
-    """What differs by a large factor is not almost as likely, and no bound is "at most
+    """The factor e^ε is given at every level, and no bound is "at most
     more than".
     """
     assert privacy_sentence(epsilon, "1-global DP: x").startswith(f"{said}In technical terms: ")

@@ -95,7 +95,7 @@ def test_a_new_trial_says_what_it_covers() -> None:
     words = trial(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h").stdout
     for phrase in (
         "Assignment: anyone who can read the record knows the next arm.",
-        "What the answer means: the best arm is lost with probability at most δ if",
+        "Error probability: if the outcomes of each arm are independent with one mean, at all",
         "Sites: Leeds, Lyon. Give --site with each ask.",
         "Deadline: an outcome counts if it is told within 12 hours of",
         "discreet trial expire dose",
@@ -119,7 +119,7 @@ def test_bet_se_is_dealt_by_coins() -> None:
     assert (made["randomisation"], made["advice"], made["enrolment"]) == ("simple", None, "")
     words = trial(*BETS).stdout
     assert "Assignment: each person's arm is drawn by a coin" in words
-    assert "What the answer means: if one arm is at least as good as every other" in words
+    assert "Error probability: if one arm is at least as good as every other" in words
     assert "Looks: the outcomes of a round are looked at as soon as all of them are in." in words
     assert "Use --release scheduled, which needs a --deadline, if how soon people answer" in words
     assert "Enrolment: nobody is enrolled while a full round waits" in words
@@ -238,7 +238,7 @@ def test_a_trial_is_stopped_by_hand() -> None:
     words = trial("manage", "dose", "stop", "--reason", "enough", "--yes").stdout
     assert words.startswith("The trial was stopped by a manager.\n")
     assert words.endswith("The trial is over: discreet trial status dose\n")
-    assert "was stopped by a manager: INCONCLUSIVE" in trial("status", "dose").stdout
+    assert "was stopped by a manager without a conclusion" in trial("status", "dose").stdout
     assert "the trial is over" in trial("manage", "dose", "pause", "--reason", "x", code=2).stderr
 
 
@@ -250,7 +250,7 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
     assert "lower-maximum 1 can end the trial, which cannot be undone: add --yes" in asked
     words = trial("manage", "dose", "lower-maximum", "1", "--reason", "money", "--yes").stdout
     assert words.endswith("The trial is over: discreet trial status dose\n")
-    assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout
+    assert "ended at its maximum without a conclusion" in trial("status", "dose").stdout
 
 
 def test_arms_are_dropped_and_added() -> None:

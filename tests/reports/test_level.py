@@ -48,7 +48,7 @@ def stand(*means: float | None, best: str | None = "a", **more: Any) -> dict[str
 
 
 def lead(better_by: float) -> dict[str, Any]:
-    return {"name": "a", "over": ["b"], "better_by": better_by, "people": 9}
+    return {"name": "a", "over": ["b"], "better_by": better_by, "participants": 9}
 
 
 def act(action: str) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def act(action: str) -> dict[str, Any]:
         (stand(None, None, best=None), "", "best so far"),
         (stand(None, None), "", "best so far"),
         (stand(0.1 + 0.2, 0.3), "a and b", ""),
-        (stand(0.5, 0.5, acts=[act(DROP)]), "", "best so far"),
-        (stand(0.5, 0.5, acts=[act(ADD)]), "a and b", ""),
+        (stand(0.5, 0.5, actions=[act(DROP)]), "", "best so far"),
+        (stand(0.5, 0.5, actions=[act(ADD)]), "a and b", ""),
         (stand(0.5, 0.5, leads=[lead(0.1)]), "", "best so far"),
         (stand(0.5, 0.5, leads=[lead(0.0)]), "a and b", ""),
     ],
@@ -124,7 +124,11 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("best", "conclusive", "said"),
     [
-        ("a", True, "The best arm is a. This is wrong with probability at most 0.001."),
+        (
+            "a",
+            True,
+            "a was identified as the best arm by a prespecified procedure whose error probability",
+        ),
         ("a", False, "The arm that did best so far was a. It was not found to be the best."),
         (None, False, "There was no look at the data."),
     ],

@@ -15,7 +15,9 @@ from discreet import InvalidInputError, Trial, adap_tt, bet_se, trial_page, ttuc
 from discreet.cli import main
 from discreet.reports.trial import _p_value, audit_dates
 from discreet.reports.trial_data import Course, compare
-from discreet.reports.trial_text import error_quote, privacy_quote
+from discreet.reports.trial_text import answer_words, error_quote, privacy_quote
+from discreet.service.pages.trial_text import known_words
+from discreet.trials.protocol import Protocol
 from discreet.trials.status import AuditEntry
 from discreet.trials.transcript import check_parsed_transcript
 from tests.support.keys import seeded_keys
@@ -147,8 +149,7 @@ def test_an_inconclusive_end_has_no_winner_and_no_guarantee(tmp_path: Path) -> N
     assert "← best" not in page
     assert "found to be the best." not in section(page, "Result").replace("was not found", "")
     rests = text(section(page, "What holds, and on what it rests"))
-    assert "Error rate" not in rests
-    assert "What the answer means" not in rests
+    assert "Error probability" not in rests
     quoted = text(section(page, "Sentences to quote"))
     assert "The trial ended without a conclusion. No arm was found to be the best" in quoted
     assert "at most 0.01 %" not in quoted
@@ -158,7 +159,7 @@ def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
     page = trial_page(said)
     assert "← best" in page
     quoted = text(section(page, "Sentences to quote"))
-    assert "the trial lost it (eliminated it, at any look) is at most 5 %" in quoted
+    assert "the probability of eliminating it is at most 5 %, at all interim analyses" in quoted
     assert "that was not told within 7 days of the assignment counted as the worst" in quoted
     assert "2-differentially private (ε = 2)" in quoted
     assert "more than 7.39 times as likely" in quoted
@@ -205,12 +206,15 @@ def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.M
 # --- words ----------------------------------------------------------------------------
 
 
-def about(strategy: Any, **protocol: Any) -> dict[str, Any]:
-    status = {"stopped": True, "conclusive": True, "recommendation": "b", "correctness": "no proof"}
-    status |= {"smallest_delta": None, "error_rate": None, "actions": []}
-    chosen: dict[str, Any] = {"release": "complete", "enrolment": "waiting", "deadline": None}
-    chosen |= {"strategy": strategy.to_dict(), "randomisation": strategy.part.randomisations[0]}
-    return {"protocol": chosen | protocol, "status": status}
+def about(strategy: Any, **settings: Any) -> dict[str, Any]:
+    randomisation = strategy.spec.randomisations[0]
+    protocol = Protocol(
+        "a", ("a", "b"), strategy, randomisation=randomisation, max_participants=90, **settings
+    )
+    status = {"stopped": True, "conclusive": True, "recommendation": "b", "smallest_delta": None}
+    status |= {"error_rate": strategy.delta if strategy.is_proved else None, "actions": []}
+    status["guarantee"] = protocol.describe_guarantee()
+    return {"protocol": protocol.to_dict(), "status": status}
 
 
 def test_quotes_say_what_holds_and_nothing_else() -> None:
@@ -219,25 +223,85 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert "randomised before it was sent" in local
     assert "at which an outcome was told" not in local
     assert "at which an outcome was told" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
-    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled"))
+    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled", deadline=60.0))
     assert "at which an outcome was told" not in clock
     rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
     assert "(1, 1e-06)-differentially private" in rare
     assert "apart from a probability of 1e-06" in rare
     assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
     empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
-    assert "No error rate is claimed: no proof." in error_quote(about(empirical))
-    near = error_quote(
-        about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05), randomisation="simple")
-    )
-    assert "more than 0.05 below the best" in near
-    pace = error_quote(
-        about(bet_se(0.1, epsilon=1.0), randomisation="simple", enrolment="continuous")
-    )
-    assert "speed at which people came did not depend" in pace
+    assert "No error probability is claimed: no guarantee" in error_quote(about(empirical))
+    near = error_quote(about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05)))
+    assert "If one arm is at least as good as every other for the participants of each" in near
+    assert "less than 0.05 worse than it for the participants of at least one round" in near
+    assert "as long as allocation is concealed" in near
+    pace = error_quote(about(bet_se(0.1, epsilon=1.0), enrolment="continuous", deadline=60.0))
+    assert "sizes of rounds did not depend on the assignments or outcomes" in pace
     goes_on = about(ttucb(0.1))
     goes_on["status"]["stopped"] = False
     assert "nothing can be said" in error_quote(goes_on)
+
+
+def test_a_conclusion_is_stated_once_with_its_condition(tmp_path: Path) -> None:
+    trial = played(tmp_path)
+    status = trial.status().to_dict()
+    words = answer_words(status)
+    assert words == (
+        "new drug was identified as the best arm by a prespecified procedure whose error "
+        "probability is at most 5 %. If one arm is at least as good as every other for the "
+        "participants of each round, the probability of eliminating it is at most 5 %, at all "
+        "interim analyses together."
+    )
+    page = text(trial_page(trial.transcript()))
+    assert page.count(words) == 2, "the result and the sentence to quote"
+    assert page.count("unique best arm") == 0, "no second condition"
+    assert words in known_words(status, blind=False)
+
+
+def test_after_a_drop_all_claims_are_about_the_remaining_arms(tmp_path: Path) -> None:
+    """An arm that was best and dropped leaves no claim about itself, and each drop costs
+    a δ.
+    """
+
+    def play(name: str, most: int, delta: float) -> Trial:
+        settings: dict[str, Any] = {"max_participants": most}
+        strategy = bet_se(delta, epsilon=2.0)
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, **settings)
+        for turn in range(most):
+            if turn == 2:
+                trial.manage("drop-arm", "It is toxic.", "c")
+            if not (batch := trial.ask(20)).assignments:
+                break
+            trial.tell_many({one.id: float(one.arm != "a") for one in batch.assignments})
+        return trial
+
+    ended = play("long", 2000, 0.05)
+    status = ended.status().to_dict()
+    words = answer_words(status)
+    assert words.startswith("b was identified as the best of the remaining arms by a prespecified")
+    assert "error probability is at most 10 %" in words
+    assert status["error_rate"] == 0.1
+    assert "among the remaining arms" in status["guarantee"]
+    assert "10 %" in status["guarantee"]
+    assert "δ" not in status["guarantee"]
+    assert " 5 %" not in status["guarantee"]
+    short = play("short", 100, 1e-12)
+    said = short.transcript()
+    course = Course(said)
+    check_parsed_transcript(said, watch=course.watch)
+    assert course.replay is not None
+    smallest = course.replay.state.run.find_smallest_delta()
+    paid = said["status"]["smallest_delta"]
+    assert smallest is not None
+    assert paid == pytest.approx(course.replay.protocol.compute_shown_delta(smallest, 1))
+    assert paid >= 2 * smallest
+    assert "another remaining arm is the best" in error_quote(said)
+    compared = compare(course)
+    assert compared is not None
+    assert [*filter(None, compared.best)] == pytest.approx(
+        [min(2 * value, 1) for value in course.replay.state.run.compute_p_values() if value]
+    )
 
 
 # --- dates ----------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from discreet.reports.trial_text import (
     site_rows,
 )
 from discreet.strategies.estimators import SHUFFLED, SIMPLE
-from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.settings import (
     COMPLETE,
+    RANDOMISATION,
     RELEASE,
     SCHEDULED,
 )
@@ -76,12 +76,12 @@ def test_times_as_people_say_them(seconds: float, words: str) -> None:
 
 
 def test_people_without_a_site_are_counted() -> None:
-    sites = [{"name": "Leeds", "people": 4, "closed": True}]
-    assert site_rows({"people": 6, "sites": sites}) == [
+    sites = [{"name": "Leeds", "participants": 4, "closed": True}]
+    assert site_rows({"participants": 6, "sites": sites}) == [
         ["Leeds", "4", "closed"],
         ["(not said)", "2", "–"],
     ]
-    assert site_rows({"people": 4, "sites": sites}) == [["Leeds", "4", "closed"]]
+    assert site_rows({"participants": 4, "sites": sites}) == [["Leeds", "4", "closed"]]
 
 
 def test_arms_that_came_and_went() -> None:
@@ -94,7 +94,7 @@ def test_arms_that_came_and_went() -> None:
 
 
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
-    flow: dict[str, Any] = {"people": 9, "max_participants": 20, "pending": 9, "waiting": 6}
+    flow: dict[str, Any] = {"participants": 9, "max_participants": 20, "pending": 9, "waiting": 6}
     flow["past_deadline"] = None
     status = {**flow, "stopped": False, "release": RELEASE[SCHEDULED], "next_release": 86_400}
     assert flow_words(status) == (
@@ -107,7 +107,7 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
     late = flow_words({**complete, "pending": 0, "past_deadline": 2})
     assert "; all outcomes are in or too late. The deadline of 2 people has passed" in late
-    assert flow_words({**complete, "people": 0}).startswith("Nobody has been enrolled yet")
+    assert flow_words({**complete, "participants": 0}).startswith("Nobody has been enrolled yet")
     assert flow_words({**status, "stopped": True}).endswith("were not looked at, and will not be.")
 
 
@@ -121,13 +121,14 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
 
 @pytest.mark.parametrize(("kind", "drifts"), [(SIMPLE, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
-    bare: dict[str, Any] = {"guarantee": GUARANTEE[kind], "arms": [], "recommendation": None}
+    bare: dict[str, Any] = {"arms": [], "recommendation": None}
+    bare["randomisation"] = RANDOMISATION[kind]
     words = interval_words(bare, "95 %")
     assert words.startswith("With a probability of at least 95 %, the interval")
     assert "the same for all people and does not change over time" in words
     assert ("the answer holds, but the intervals do not" in words) == drifts
     arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]
-    said = {"guarantee": GUARANTEE[kind], "arms": arms, "recommendation": "20 mg"}
+    said = {**bare, "arms": arms, "recommendation": "20 mg"}
     assert "Intervals may overlap" in interval_words(said, "0.95")
     arms[0]["interval"] = [0.25, 0.6]
     assert "Intervals may overlap" not in interval_words(said, "0.95")
@@ -183,7 +184,7 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "<td>Lower the maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
     assert "a maximum only says when the last look is" in acts
     promised = section(page, "What holds, and on what it rests")
-    assert "What the answer means" not in promised, "it was stopped by a manager"
+    assert "Error probability" not in promised, "it was stopped by a manager"
     assert "Error rate" not in promised
     assert "Deadline: an outcome counts if it is told within 7 days" in promised
     protocol = section(page, "What was fixed before the first person")
@@ -268,7 +269,7 @@ def test_a_terminal_shows_sites_and_operators(
     assert "raise-maximum 80 more [bold]money the error rate holds" in words
     assert "pause – a holiday nobody is assigned during the pause" in words
     assert "4 of at most 80 people" in words
-    assert "What the answer means: the best arm is lost" in words
+    assert "Error probability: if the outcomes of each arm are independent" in words
     assert "within 1 hour of" in words
     trial.manage("stop", "enough")
     render(status_document(trial.status()))

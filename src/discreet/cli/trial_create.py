@@ -192,7 +192,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     from discreet.strategies.presets import with_outcomes
     from discreet.studies.study import extras
     from discreet.trials.protocol import MISSING
-    from discreet.wording import correctness_words, privacy_words, reason_words
+    from discreet.wording import privacy_words, reason_words
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
@@ -208,7 +208,6 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(f"Question: {kept.question}")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
     click.echo(f"Outcomes: {kept.outcome_description}{chosen}.")
-    click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")
     for words in _field_words(made):
         click.echo(words)
     click.echo(f"Missing: {MISSING}.\nRetention: {status.retain}.")

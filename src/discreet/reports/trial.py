@@ -79,7 +79,6 @@ from discreet.trials.transcript import check_parsed_transcript, read_transcript
 from discreet.validation import check_whole
 from discreet.wording import (
     as_sure,
-    correctness_words,
     counted,
     interval_ends,
     lead_words,
@@ -458,11 +457,8 @@ def status_document(status: Status, protocol: Protocol | None = None) -> Documen
     about each arm, what is guaranteed, and what sites and managers did.
     """
     said = status.to_dict()
-    scale = None if protocol is None else protocol.scale
-    rate = correctness_words(status.correctness, scale)
     promised = [
         f"Privacy: {privacy_words(status.privacy)}; {status.retain}.",
-        f"Error rate: {rate}.",
         *(f"{title}: {words}." for title, words in promises(said)),
     ]
     if status.out_of_range:
@@ -712,8 +708,6 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     met = status["conclusive"] or not status["stopped"]
     kept = privacy_sentence(strategy["epsilon"], status["privacy"], strategy["gamma"])
     found = [f"Privacy: {kept}."]
-    rate = correctness_words(status["correctness"], scale_of(transcript["protocol"]))
-    found += [f"Error rate: {rate}."] if met else []
     found += [f"{title}: {words}." for title, words in promises(status, met)]
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"

@@ -202,7 +202,10 @@ def compare(course: Course, control: str | None = None) -> Compared | None:
         for arm in range(len(now.management.arms))
         if arm != reference and (pair := _pair(arm, reference, course, now)) is not None
     )
-    best = tuple(now.run.compute_p_values())
+    again = 1 + len(now.management.dropped_arms)  # the comparison of the arms started anew
+    best = tuple(
+        None if value is None else min(again * value, 1.0) for value in now.run.compute_p_values()
+    )
     return Compared(reference, why, _level(now), rows, best) if rows else None
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import ADD, DROP, RESTORED, RESTORED_WORDS, action_label
-from discreet.trials.randomisation import GUARANTEE
+from discreet.trials.protocol import CLAIM
 from discreet.trials.settings import (
     CONTINUOUS,
+    RANDOMISATION,
     RELEASE,
     SCHEDULED,
 )
@@ -21,6 +22,7 @@ from discreet.wording import (
     closed,
     counted,
     joined,
+    percent,
     privacy_words,
     times_as_likely,
     unprotected_words,
@@ -38,8 +40,6 @@ ACT_WORDS = ("reason", "what it means")
 SITE_HEAD = ("site", "people", "now")
 FEW_ARMS = 12
 """Arms that are named one by one in a sentence."""
-ALMOST = 1.5
-"""Up to this factor something is almost as likely."""
 SAME = 1e-12
 """By so much, as a share, two means differ that only arithmetic made unlike."""
 
@@ -105,12 +105,9 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     """
     seconds = status["deadline"]
     deadline = "" if seconds is None else deadline_words(seconds)
-    answer = [
-        ("Error rate after what managers did", reshaped_words(status)),
-        ("What the answer means", status["guarantee"]),
-    ]
     found = [
-        *(answer if met else []),
+        ("Error probability", status["guarantee"] if met else ""),
+        ("Error probability after protocol changes", reshaped_words(status) if met else ""),
         ("Assignment", status["randomisation"]),
         ("Looks", status["release"]),
         ("Enrolment", status["enrolment"]),
@@ -136,7 +133,7 @@ def interval_words(status: Said, level: str) -> str:
         "every look, provided that this mean is the same for all people and does not change over "
         "time."
     )
-    if status["guarantee"] == GUARANTEE[SIMPLE]:
+    if status["randomisation"] == RANDOMISATION[SIMPLE]:
         words += (
             " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
         )
@@ -208,12 +205,19 @@ def ahead_words(status: Said) -> str:
 
 
 def answer_words(status: Said) -> str:
-    """The answer of a trial that has one, and how sure it is."""
-    named = f"The best arm is {status['recommendation']}."
-    if not status["correctness"].startswith("wrong with"):  # no rate, or one of arms near the best
-        return named
-    wrong = f"{status.get('error_rate') or status['delta']:.3g}"
-    return f"{named} This is wrong with probability at most {wrong}."
+    """State the result of a conclusive trial, with the condition of its guarantee beside
+    it. Pages, reports and quotations take it from here.
+    """
+    remaining = any(DROPPED in note for note in arm_notes(status).values())
+    best = "the best of the remaining arms" if remaining else "the best arm"
+    named = f"{status['recommendation']} was identified as {best} by a prespecified procedure"
+    guarantee = status["guarantee"].partition(". ")[0]
+    if status["error_rate"] is None:
+        return f"{named}. No error probability is claimed: {guarantee}."
+    rate = percent(status["error_rate"])
+    return (
+        f"{named} whose error probability is at most {rate}. {guarantee[0].upper()}{guarantee[1:]}."
+    )
 
 
 def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = None) -> str:
@@ -231,13 +235,10 @@ def _likely_words(epsilon: float) -> str:
     """How much another outcome may change what is shown, true at every level."""
     times = times_as_likely(epsilon)
     if not times:
-        return unprotected_words("what is shown", " with another outcome")
-    shown = "everything that is shown would have been"
-    if epsilon > math.log(ALMOST):
-        return f"{shown} at most {times} times as likely or as unlikely with another outcome"
+        return unprotected_words("what is published", " with another outcome")
     return (
-        f"{shown} almost as likely with another outcome: the probability changes by a factor of at "
-        f"most {times}"
+        "the probability of everything that is published would have been at most "
+        f"{times} times (e^ε) as large or as small with another outcome"
     )
 
 
@@ -318,22 +319,6 @@ def _about(about: str | int | None) -> str:
     return "–" if about is None else str(about)
 
 
-ROUNDS = {
-    SIMPLE: (
-        "If one arm was at least as good as every other for the people enrolled in each round, "
-        "the probability that the trial lost it (eliminated it, at any look) is at most {rate}, "
-        "over the random assignment and the added noise, however often the data were looked at "
-        "and whatever the differences between sites and times, as long as nobody knew an "
-        "assignment before its person was enrolled."
-    ),
-}
-ONE_MEAN = (
-    "If the outcomes of each arm are independent, with one mean at all sites and at all times, and "
-    "one arm has the best mean, the probability that the trial named another one is at most "
-    "{rate}, however often the data were looked at."
-)
-
-
 def quotes(said: Said) -> list[tuple[str, str]]:
     """A title and sentences each: privacy, and the error rate."""
     return [("Privacy", privacy_quote(said)), ("Error rate", error_quote(said))]
@@ -394,24 +379,16 @@ def _factor(strategy: Strategy) -> str:
 def error_quote(said: Said) -> str:
     """What the error rate says of this end; of an inconclusive one, nothing."""
     status = said["status"]
-    strategy = Strategy.from_dict(said["protocol"]["strategy"])
     if not status["stopped"]:
         return "The trial is still running: nothing can be said about an answer yet."
     if not status["conclusive"]:
         return _inconclusive(status)
-    named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
-    if not strategy.is_proved:
-        return f"{named} No error rate is claimed: {status['correctness']}."
-    rate = status["error_rate"] or strategy.delta
-    shown = f"{100 * rate:.3g} %"
-    if strategy.indifference_zone:
-        return (
-            f"{named} The probability that it is more than {strategy.indifference_zone:g} below "
-            f"the best, with outcomes on a scale from 0 to 1, is at most {shown}. "
-            f"{_counted(said['protocol'])}"
-        )
-    rule = ROUNDS.get(said["protocol"]["randomisation"], ONE_MEAN).format(rate=shown)
-    return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"
+    conclusion = answer_words(status)
+    if status["error_rate"] is None:
+        return conclusion
+    simple = said["protocol"]["randomisation"] == SIMPLE
+    rest = f" {CLAIM}." if simple else ""
+    return f"{conclusion}{rest}{_pace(said['protocol'])} {_counted(said['protocol'])}"
 
 
 def _pace(protocol: Said) -> str:
@@ -419,8 +396,8 @@ def _pace(protocol: Said) -> str:
     if protocol["enrolment"] != CONTINUOUS:
         return ""
     return (
-        " It is assumed that the speed at which people came did not depend on outcomes that had "
-        "not been looked at."
+        " It is assumed that the sizes of rounds did not depend on the assignments or outcomes of "
+        "their own participants."
     )
 
 
@@ -439,7 +416,8 @@ def _inconclusive(status: Said) -> str:
     )
     if status["smallest_delta"] is None:
         return words
+    among = " remaining" if any(DROPPED in note for note in arm_notes(status).values()) else ""
     return (
-        f"{words} The p-value against the claim that another arm is the best is "
+        f"{words} The p-value of the null hypothesis that another{among} arm is the best is "
         f"{status['smallest_delta']:.3g}; it is valid although the trial was stopped early."
     )

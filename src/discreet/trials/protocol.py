@@ -27,8 +27,15 @@ from discreet.trials.settings import (
 )
 from discreet.validation import is_word, quoted
 from discreet.version import __version__
+from discreet.wording import percent
 
 MISSING = "an outcome that stays missing counts as the worst one (non-responder imputation)"
+CLAIM = (
+    "The probability is over the randomisation and the added noise. Sites, trends, seasons and the "
+    "selection of participants do not matter as long as allocation is concealed. The claim is "
+    "about the participants who were enrolled"
+)
+"""What else is guaranteed of participants who are randomised one by one."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +171,46 @@ class Protocol(TrialSettings):
         ends = f"{self.low:g} or {self.high:g}"
         return f"{ends}, {better} is better; those between are rounded at random to one of the two"
 
-    def compute_shown_delta(self, smallest: float | None, added: int) -> float | None:
-        """The smallest δ of an inconclusive end: with what discrete noise costs, and
-        once more for each arm that was added; none without a proof.
+    def describe_guarantee(self, rate: float | None = None, among: str = "") -> str:
+        """Describe what is guaranteed of the answer, and on which condition: the only
+        source of these sentences. The `rate` takes the place of δ; `among` names the
+        arms that are left after some were dropped.
+        """
+        strategy = self.strategy
+        if not strategy.is_proved:
+            return strategy.correctness
+        rate, zone = strategy.delta if rate is None else rate, strategy.indifference_zone
+        in_rounds = self.randomisation == SIMPLE
+        below = f"less than {zone:g}{' (on a scale from 0 to 1)' if self.scale.numbers else ''}"
+        sure = f"with a probability of at least {percent(1 - rate)}"
+        if in_rounds:
+            condition = f"one arm{among} is at least as good as every other for the participants of"
+            condition += " each round"
+            claim = f"the probability of eliminating it is at most {percent(rate)}"
+            near = f"the arm that is named is {below} worse than it for the participants of at"
+            near += f" least one round, {sure}"
+        else:
+            condition = "the outcomes of each arm are independent with one mean, at all sites and "
+            condition += f"at all times, and one arm{among} has the best mean"
+            claim = f"the probability of naming another arm is at most {percent(rate)}"
+            near = f"the mean of the arm that is named is {below} below it, {sure}"
+        sentence = f"if {condition}, {near if zone else claim}, at all interim analyses together"
+        if not in_rounds:
+            return sentence
+        changes = (
+            " If the best arm changes during the trial, less is guaranteed: for each arm, the "
+            "probability of eliminating it although it was at least as good as its rival for the "
+            f"participants of each of its rounds is at most {percent(rate)}."
+        )
+        return f"{sentence}.{'' if zone else changes} {CLAIM}"
+
+    def compute_shown_delta(self, smallest: float | None, arm_changes: int) -> float | None:
+        """Return the smallest δ of an inconclusive end: with what discrete noise costs,
+        and once more for each arm that was dropped or added; None without a proof.
         """
         if smallest is None or not self.strategy.is_proved:
             return None
-        paid = (1 + added) * smallest * self.strategy.delta / payable_delta(self.strategy)
+        paid = (1 + arm_changes) * smallest * self.strategy.delta / payable_delta(self.strategy)
         return paid if paid < 1 else None
 
     @cached_property

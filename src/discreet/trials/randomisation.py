@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -37,22 +36,6 @@ def make_code(keyed: SecretHash, participant: int) -> str:
     return "".join(ALPHABET[bits >> shift & 31] for shift in range(5 * 5, -1, -5))
 
 
-GUARANTEE = {
-    SIMPLE: (
-        "if one arm is at least as good as every other for the people of each round, it is lost "
-        "(eliminated, at any look) with probability at most δ, whatever the sites, trends and "
-        "seasons, and however people were selected, as long as nobody knows the next coin. If the "
-        "order of the arms changes over time, less is promised: for each arm, the probability that "
-        "it is eliminated without having been worse than its rival for the people of at least one "
-        "round up to then is at most δ. The claim is about the people who were enrolled"
-    ),
-    SHUFFLED: (
-        "the best arm is lost with probability at most δ if the outcomes of each arm are "
-        "independent with one mean, for all sites and all the time"
-    ),
-}
-GUARANTEE[FIXED] = GUARANTEE[SHUFFLED]
-"""What the answer of a trial means, in short, by how people are dealt."""
 KEY_BYTES = 32
 """No other length: HMAC pads shorter keys and hashes longer ones, so that another key
 would deal the same, or a public hash.

@@ -10,7 +10,6 @@ from discreet.scale import OUT_OF_RANGE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.tabular import Tabular
 from discreet.trials.operations import RECORDED_MEANINGS, RESTORED, RESTORED_WORDS
-from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.record import Head, PublicState, assignment_round
 from discreet.trials.settings import (
     ANONYMOUS,
@@ -214,7 +213,7 @@ class Status(
     middle_level: float | None
     """Where people send one of three levels: the middle one of those who are in now."""
     guarantee: str
-    """What the answer means, in short."""
+    """What is guaranteed of the answer, with its condition."""
     release: str
     """When rounds are released, and what that tells; empty where every answer is
     released by itself.
@@ -310,7 +309,7 @@ def summarize_releases(now: PublicState) -> ReleasedFigures:
         return ReleasedFigures(arms, None)
     smallest = now.run.find_smallest_delta()
     return ReleasedFigures(
-        arms, now.protocol.compute_shown_delta(smallest, now.management.added_arms)
+        arms, now.protocol.compute_shown_delta(smallest, now.management.arm_changes)
     )
 
 
@@ -407,7 +406,9 @@ def make_status(
         randomisation=RANDOMISATION[protocol.randomisation],
         middle_level=None if now.stopped else now.run.middle_level,
         out_of_range="" if protocol.out_of_range == REFUSE else OUT_OF_RANGE[protocol.out_of_range],
-        guarantee=GUARANTEE[protocol.randomisation],
+        guarantee=protocol.describe_guarantee(
+            _compute_error_rate(now), " among the remaining arms" if management.dropped_arms else ""
+        ),
         release="" if strategy.spec.each_answer else RELEASE[protocol.release],
         deadline=protocol.deadline,
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",

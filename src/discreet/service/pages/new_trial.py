@@ -39,7 +39,6 @@ from discreet.strategies.presets import explain_rounding, recommended
 from discreet.strategies.strategy import Strategy
 from discreet.trials.names import check_names, check_sites, normalize_name
 from discreet.trials.protocol import MISSING, Protocol
-from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.settings import (
     ANONYMOUS,
     BLINDING,
@@ -57,7 +56,7 @@ from discreet.trials.settings import (
     WAITING,
     is_question,
 )
-from discreet.wording import closed, correctness_words, counted, day_words, listed, people
+from discreet.wording import closed, counted, day_words, listed, people
 
 DAY = 86_400
 DEFAULTS: dict[str, str] = {
@@ -648,8 +647,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
     strategy = protocol.strategy
     return [
         ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
-        ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
-        ("What the answer means", GUARANTEE[protocol.randomisation]),
+        ("Error probability", protocol.describe_guarantee()),
         ("Assignment", RANDOMISATION[protocol.randomisation]),
         ("Looks", RELEASE[protocol.release]),
         ("Enrolment", ENROLMENT[protocol.enrolment]),

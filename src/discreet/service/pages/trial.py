@@ -51,7 +51,7 @@ from discreet.trials.settings import (
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
 from discreet.validation import read_whole
-from discreet.wording import as_sure, correctness_words, interval_ends, lead_words, percent
+from discreet.wording import as_sure, interval_ends, lead_words, percent
 
 NO_MEANS = "sites see how the arms did only after the trial has ended"
 NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
@@ -358,7 +358,6 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
 def _promised(said: Mapping[str, Any], trial: ServedTrial) -> list[tuple[str, str]]:
     return [
         ("Privacy", privacy_sentence(said["epsilon"], said["privacy"], said["gamma"])),
-        ("Error rate", correctness_words(said["correctness"], trial.protocol.scale)),
         *promises(said),
         ("Missing outcomes", MISSING),
         ("Retention", said["retain"]),
