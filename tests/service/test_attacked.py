@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from discreet.service.pages.base import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_F
 from discreet.service.server import Place, welcome
 from discreet.service.state import Home
 from discreet.strategies.strategy import Strategy
+from discreet.trials import transcript
 from discreet.trials.protocol import canonical, digest
 from discreet.trials.store import schema
 from discreet.trials.verbs import MANAGER, MONITOR, SITE
@@ -470,3 +472,33 @@ def test_only_the_first_start_prints_a_token(url: str) -> None:
         welcome(home, Place(), said.append)
         assert not re.search("discreet_(token|code)_", "".join(said))
         assert "discreet token create" in "".join(said)
+
+
+def test_nobody_waits_for_a_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger verifies a published trial again after each change. Meanwhile sites
+    enrol participants, and what is released is erased.
+    """
+    url = f"sqlite:///{tmp_path}/t.db"
+    trial = create(url, strategy=bet_se(0.05, 1.0), sites=["Leeds"])
+    trial.ask(10, site="Leeds")
+    usual, enrolled = transcript.replay_events, threading.Event()
+
+    def replay_slowly(*about: Any) -> Any:
+        assert enrolled.wait(60)
+        return usual(*about)
+
+    home = Home(url)
+    home.publish("colours", "a test")
+    monkeypatch.setattr(transcript, "replay_events", replay_slowly)
+    headers = bearer(home.tokens.make("Leeds", SITE, "a test", "colours", "Leeds")[0])
+    with behind(home) as base, ThreadPoolExecutor(1) as pool:
+        address = f"{base}/api/v1/trials/colours"
+        verified = pool.submit(httpx.get, f"{address}/verify", timeout=120)
+        time.sleep(0.5)
+        for _ in range(3):
+            assert httpx.post(f"{address}/ask", json={}, headers=headers).status_code == 200
+        with closing(sqlite3.connect(tmp_path / "t.db")) as other:
+            ((busy, _, _),) = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        assert not busy
+        enrolled.set()
+        assert verified.result().json()["intact"]

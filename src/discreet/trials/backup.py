@@ -27,7 +27,7 @@ from discreet.trials.store.database import AllTrials, Database
 from discreet.trials.store.dialect import make_dialect
 from discreet.trials.store.sqlite import LOG_SUFFIX, has_log_content
 from discreet.trials.store.tables import TrialTables
-from discreet.trials.transcript import is_beginning_of, verify_database
+from discreet.trials.transcript import copy_stored, is_beginning_of, verify_database
 
 LASTING_ACTIONS = (
     "token create ",
@@ -273,7 +273,7 @@ def _check_trial(path: str, trial: TrialTables) -> _BackupTrial:
         protocol = Protocol.from_dict(json.loads(row.protocol))
         now = new_state(protocol)
         now.load(row.state)
-        problems = verify_database(protocol, trial, None).problems
+        problems = verify_database(protocol, copy_stored(trial)).problems
         if not problems and protocol.name == trial.name:
             return _BackupTrial(trial, protocol, now)
         problem = problems[0] if problems else problem

@@ -378,7 +378,7 @@ def check_head(tables: "TrialTables", known: Head) -> None:
 
 
 def make_transcript(
-    protocol: Protocol, protocol_hash: str, tables: "TrialTables", status: Status
+    protocol: Protocol, protocol_hash: str, events: Iterable[Event], status: Status
 ) -> dict[str, Any]:
     """What may be published of a trial."""
     return {
@@ -386,7 +386,7 @@ def make_transcript(
         "protocol_hash": protocol_hash,
         "events": [
             {"seq": event.seq, "kind": event.kind, **event.content, "hash": event.hash}
-            for event in tables.events()
+            for event in events
         ],
         "status": status.to_dict(),
     }
@@ -402,44 +402,65 @@ def is_beginning_of(shorter: "TrialTables", longer: "TrialTables") -> bool:
     return longer.hash_at(row.seq) == row.head
 
 
-def verify_database(
-    protocol: Protocol, tables: "TrialTables", known: Head | None, progress: Progress | None = None
-) -> Verification:
-    """Follow a record from the start, and compare what stands in the database."""
-    problems, row = list[str](), tables.row
+class StoredCopy(NamedTuple):
+    """What a verification needs of a database, as it is at one moment."""
+
+    row: "TrialRow"
+    events: list[Event]
+    places: list[tuple[int, int]]
+    """Arm and phase of each assignment."""
+    has_correct_counts: bool
+    keys: dict[int, bytes]
+    """Keys of rounds that are not revealed."""
+    problem: str | None
+    """What is wrong with a head that the caller knows."""
+
+
+def copy_stored(tables: "TrialTables", known: Head | None = None) -> StoredCopy:
+    """Read what a verification needs. It takes long on a long record, and nobody who
+    writes should wait for it, nor erased outcomes for a snapshot to end.
+    """
+    problem = None
     if known is not None:
         try:
             check_head(tables, known)
         except TamperedError as error:
-            problems.append(str(error))
+            problem = str(error)
+    events, places = list(tables.events()), list(tables.assigned_arms())
+    are_correct, keys = tables.are_counts_correct(), tables.round_keys()
+    return StoredCopy(tables.row, events, places, are_correct, keys, problem)
+
+
+def verify_database(
+    protocol: Protocol, stored: StoredCopy, progress: Progress | None = None
+) -> Verification:
+    """Follow a record from the start, and compare what stands in the database."""
+    row = stored.row
+    problems = [] if stored.problem is None else [stored.problem]
     told = make_reporter(progress, row.seq)
-    followed = replay_events(Replay(protocol), digest(row.protocol), tables.events(), told)
+    followed = replay_events(Replay(protocol), digest(row.protocol), stored.events, told)
     if followed.problem:
         problems.append(followed.problem)
     if not problems:
-        problems += islice(find_disagreements(followed, row, tables), 1)
+        problems += islice(find_disagreements(followed, stored), 1)
     return Verification(followed.head.seq, str(Head(row.seq, row.head)), tuple(problems))
 
 
-def find_disagreements(
-    followed: ReplayedRecord, row: "TrialRow", tables: "TrialTables"
-) -> Iterator[str]:
+def find_disagreements(followed: ReplayedRecord, stored: StoredCopy) -> Iterator[str]:
     """What in the database does not follow from its record."""
-    replay = followed.replay
+    replay, row = followed.replay, stored.row
     if followed.head != Head(row.seq, row.head):
         yield "the record is shorter than the trial says"
     if followed.missing_end:
         yield followed.missing_end
     if not _is_same_state(row.state, replay.state.dump()):
         yield "the state does not follow from the record"
-    places = list(tables.assigned_arms())
-    if replay.seats != places or row.participants != len(places):
+    if replay.seats != stored.places or row.participants != len(stored.places):
         yield "the assignments do not follow from the record"
-    if not tables.are_counts_correct():
+    if not stored.has_correct_counts:
         yield "the counts of outcomes do not agree with the outcomes"
-    keys = tables.round_keys()
-    kept = {round: commit_to(key) for round, key in keys.items()}
-    whole = all(len(key) == KEY_BYTES for key in keys.values())
+    kept = {round: commit_to(key) for round, key in stored.keys.items()}
+    whole = all(len(key) == KEY_BYTES for key in stored.keys.values())
     if kept != replay.unrevealed.commits or not whole:
         yield "the keys of rounds are not those that were committed to"
 

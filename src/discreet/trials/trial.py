@@ -59,7 +59,13 @@ from discreet.trials.store.database import Database
 from discreet.trials.store.schema import TrialRow
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transaction import TrialTransaction
-from discreet.trials.transcript import check_head, create_record, make_transcript, verify_database
+from discreet.trials.transcript import (
+    check_head,
+    copy_stored,
+    create_record,
+    make_transcript,
+    verify_database,
+)
 from discreet.trials.verbs import (
     ASK,
     FIND,
@@ -355,8 +361,8 @@ class Trial(TrialVerbs):
         no ids under which outcomes are recorded.
         """
         with self._reading() as tx:
-            status = self._status(tx)
-            return make_transcript(self.protocol, self.protocol_hash, tx.tables, status)
+            status, events = self._status(tx), list(tx.tables.events())
+        return make_transcript(self.protocol, self.protocol_hash, events, status)
 
     def record(self, limit: int = 100, before: int | None = None) -> list[Event]:
         """Return the last events of the public record, the newest first; with `before`,
@@ -382,7 +388,8 @@ class Trial(TrialVerbs):
         known = None if head is None else Head.parse(head)
         with self._database.lock, self._database.snapshot(self.protocol.name) as tables:
             self._look(tables)
-            return verify_database(self.protocol, tables, known, progress)
+            stored = copy_stored(tables, known)
+        return verify_database(self.protocol, stored, progress)
 
     def _status(self, tx: TrialTransaction) -> Status:
         """Return the status. Of deadlines nothing is told to those who may not read
