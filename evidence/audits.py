@@ -27,7 +27,7 @@ def quieter(scale: float) -> type[Rehearsal]:
 
     class Quieter(Rehearsal):
         def noisy(self, total: int) -> int:
-            return self.source.noisy_sum(total, self.epsilon / scale, self.grid)
+            return self.source.add_laplace_noise(total, self.epsilon / scale, self.grid)
 
     return Quieter
 
@@ -48,7 +48,7 @@ def measure() -> list[dict[str, Any]]:
                 )
                 for seed in range(AUDITS)
             ]
-            caught = sum(audit.violated for audit in audits)
+            caught = sum(audit.is_violated for audit in audits)
             row = {"strategy": strategy.name, "scale": scale, "audits": AUDITS, "runs": RUNS}
             found.append({**row, "found": caught})
             print(json.dumps(found[-1]), file=sys.stderr, flush=True)

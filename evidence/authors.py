@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from discreet import adap_tt, benchmarks, dp_se, simulate
-from discreet.studies.paper import DELTA, GLOBAL, authors_dp_se
+from discreet.studies.paper import DELTA, GLOBAL, simulate_authors_dp_se
 
 DATA = Path(__file__).parent / "authors.json"
 CAP = 10**8
@@ -141,7 +141,7 @@ def measure(runs: int) -> list[dict[str, Any]]:
             cell = {"instance": name, "epsilon": epsilon, "paper's pseudocode": paper["mean"]}
             cell["dp-se"] = simulate(instance, dp_se(epsilon, DELTA), 1000, 1).summary()["mean"]
             cell["dp-se-authors"] = float(
-                authors_dp_se(instance, epsilon, DELTA, 1000, 1)[0].mean()
+                simulate_authors_dp_se(instance, epsilon, DELTA, 1000, 1)[0].mean()
             )
             cells.append(
                 cell

@@ -28,7 +28,7 @@ from discreet import (
     benchmarks,
     ctb_tt,
     gauss_tt,
-    hard_instances,
+    make_hard_instances,
     simulate,
     ttucb,
     ttucb_batched,
@@ -147,7 +147,9 @@ def quarter() -> list[dict[str, Any]]:
     delta, epsilon, runs = 0.001, 1.0, 2000
     part = CustomThreshold("c/4", lambda a, b: thresholds.c_private(a, b, 2, delta, epsilon) / 4)
     ties = {
-        name: arms for name, arms in hard_instances().items() if arms.arms == 2 and "tie" in name
+        name: arms
+        for name, arms in make_hard_instances().items()
+        if arms.arms == 2 and "tie" in name
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

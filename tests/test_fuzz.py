@@ -57,7 +57,7 @@ def test_works(
 
 
 def test_these_are_all(work: dict[str, Call]) -> None:
-    assert {*NAMES, "hard_instances"} == set(work)
+    assert {*NAMES, "make_hard_instances"} == set(work)
 
 
 # --- live trials ----------------------------------------------------------------------

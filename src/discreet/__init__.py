@@ -16,9 +16,9 @@ if (
     TYPE_CHECKING
 ):  # the one list of public names; at run time each is imported when it is first asked for
     from discreet.accrual import Delay as Delay
-    from discreet.audits.correctness import Correctness as Correctness
+    from discreet.audits.correctness import CorrectnessAudit as CorrectnessAudit
     from discreet.audits.correctness import audit_correctness as audit_correctness
-    from discreet.audits.correctness import hard_instances as hard_instances
+    from discreet.audits.correctness import make_hard_instances as make_hard_instances
     from discreet.audits.privacy import PrivacyAudit as PrivacyAudit
     from discreet.audits.privacy import audit_privacy as audit_privacy
     from discreet.audits.rehearsal import Rehearsal as Rehearsal

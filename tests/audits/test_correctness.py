@@ -13,19 +13,21 @@ from discreet import (
     adap_tt,
     audit_correctness,
     bet_se,
-    hard_instances,
+    make_hard_instances,
     simulate,
     ttucb,
     ttucb_batched,
 )
-from discreet.audits.correctness import fields, lacking
-from discreet.audits.rehearsal import Opened, Transcript
+from discreet.audits.correctness import find_lagging_arm, make_fields
+from discreet.audits.rehearsal import AnnouncedRound, RehearsalTranscript
 from discreet.cli import main
 from discreet.numerics import clopper_pearson
 from discreet.theory import thresholds as threshold
 
 DELTA = 0.1
-NEAR = {name: hard_instances()[name] for name in ("near tie", "nearer tie", "near tie among worse")}
+NEAR = {
+    name: make_hard_instances()[name] for name in ("near tie", "nearer tie", "near tie among worse")
+}
 
 
 def divided(divisor: float, delta: float = DELTA) -> Strategy:
@@ -40,9 +42,9 @@ def divided(divisor: float, delta: float = DELTA) -> Strategy:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
     found = audit_correctness(bet_se(DELTA, epsilon), runs=400)
-    assert not found.violated
+    assert not found.is_violated
     assert {case.verdict for case in found.cases} == {"held"}
-    assert len(found.cases) == len(hard_instances()) == 9
+    assert len(found.cases) == len(make_hard_instances()) == 9
 
 
 @pytest.mark.slow
@@ -51,7 +53,7 @@ def test_a_quarter_of_the_evidence_is_found() -> None:
     δ^(1/4).
     """
     found = audit_correctness(bet_se(DELTA**0.25, 1.0), runs=400, delta=DELTA)
-    assert found.violated
+    assert found.is_violated
     assert found.worst.name == "nearer tie"
     assert found.worst.low > DELTA
 
@@ -68,11 +70,11 @@ def test_a_quarter_of_the_wealth_is_found() -> None:
 
 
 def test_c_gaussian_has_room_for_a_quarter_but_not_for_an_eighth() -> None:
-    assert not audit_correctness(divided(1), runs=300, instances=NEAR).violated
+    assert not audit_correctness(divided(1), runs=300, instances=NEAR).is_violated
     quarter = audit_correctness(divided(4), runs=600, instances=NEAR)
-    assert not quarter.violated
+    assert not quarter.is_violated
     assert 0 < quarter.worst.errors / quarter.worst.runs < DELTA
-    assert audit_correctness(divided(8), runs=600, instances=NEAR).violated
+    assert audit_correctness(divided(8), runs=600, instances=NEAR).is_violated
 
 
 def test_bounds_are_bonferroni() -> None:
@@ -100,7 +102,7 @@ def test_runs_without_an_end_are_open() -> None:
         1.0,
         "open",
     )
-    assert not found.violated
+    assert not found.is_violated
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_an_indifference_gap_needs_instances_of_its_own() -> None:
     wide = {"just above": Bernoulli((0.5, 0.56))}
     assert not audit_correctness(
         bet_se(DELTA, 1.0, indifference_zone=0.05), runs=50, instances=wide
-    ).violated
+    ).is_violated
 
 
 # --- the field ------------------------------------------------------------------------
@@ -134,10 +136,10 @@ def test_an_indifference_gap_needs_instances_of_its_own() -> None:
 
 def test_coins_keep_delta_in_the_field() -> None:
     found = audit_correctness(bet_se(DELTA, 1.0), runs=10, max_samples=200, field=True)
-    assert found.promised
-    assert not found.violated
+    assert found.is_promised
+    assert not found.is_violated
     assert {case.verdict for case in found.cases} <= {"held", "open"}
-    assert [case.name for case in found.cases] == list(fields())
+    assert [case.name for case in found.cases] == list(make_fields())
 
 
 def test_a_lower_target_is_found_in_the_field() -> None:
@@ -145,14 +147,14 @@ def test_a_lower_target_is_found_in_the_field() -> None:
     found = audit_correctness(
         bet_se(0.6, trust="none"), runs=40, delta=DELTA, max_samples=60, field=True
     )
-    assert found.violated
+    assert found.is_violated
 
 
 @pytest.mark.parametrize("strategy", [ttucb(DELTA), adap_tt(1.0, DELTA)], ids=["ttucb", "adap-tt"])
 def test_other_strategies_promise_nothing_there(strategy: Strategy) -> None:
     found = audit_correctness(strategy, runs=10, max_samples=200, field=True)
-    assert not found.promised
-    assert not found.violated
+    assert not found.is_promised
+    assert not found.is_violated
     assert {case.verdict for case in found.cases} == {"not promised"}
     assert "promises nothing" in found.rule
     lost = {case.name: case.errors for case in found.cases}
@@ -160,10 +162,10 @@ def test_other_strategies_promise_nothing_there(strategy: Strategy) -> None:
 
 
 def test_staff_guess_what_a_balanced_deal_gives_next() -> None:
-    opened = Opened(2, [[0, 1], [2, 2]], 6, "", 3)
+    opened = AnnouncedRound(2, [[0, 1], [2, 2]], 6, "", 3)
     for arms, guess in (([], 0), ([2], 0), ([0], 2), ([0, 2], 2), ([0, 2, 2], 0)):
-        assert lacking(Transcript([1, 1, *arms], openings=[opened])) == guess
-    assert lacking(Transcript([0])) == 1
+        assert find_lagging_arm(RehearsalTranscript([1, 1, *arms], openings=[opened])) == guess
+    assert find_lagging_arm(RehearsalTranscript([0])) == 1
 
 
 def test_the_field_in_a_terminal() -> None:

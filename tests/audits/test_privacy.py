@@ -32,13 +32,20 @@ from discreet import (
 from discreet.audits import rehearsal
 from discreet.audits.privacy import (
     RELEASES,
-    Audited,
-    critical_tables,
-    epsilon_low,
-    features,
-    short_trial,
+    AuditTarget,
+    bound_epsilon,
+    count_short_trial,
+    extract_features,
+    find_critical_tables,
 )
-from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript, fixed_keys
+from discreet.audits.rehearsal import (
+    LiveNoise,
+    NoNoise,
+    Rehearsal,
+    RehearsalTranscript,
+    SimulatedNoise,
+    make_fixed_keys,
+)
 from discreet.cli import main
 from discreet.numerics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
@@ -55,8 +62,8 @@ QUICK = adap_tt(
 )
 
 
-def honest(strategy: Strategy) -> Audited:
-    return Audited(strategy, Rehearsal, Simulated(1), fixed_keys(6))
+def honest(strategy: Strategy) -> AuditTarget:
+    return AuditTarget(strategy, Rehearsal, SimulatedNoise(1), make_fixed_keys(6))
 
 
 # --- planted mistakes -----------------------------------------------------------------
@@ -67,8 +74,8 @@ class TooQuiet(Rehearsal):
     as large.
     """
 
-    def noisy(self, total: int) -> int:
-        return self.source.noisy_sum(total, self.epsilon / 0.8, self.grid)
+    def add_noise(self, total: int) -> int:
+        return self.source.add_laplace_noise(total, self.epsilon / 0.8, self.grid)
 
     def respond(self, outcome: float) -> int:
         if self.strategy.trust == "local":
@@ -85,7 +92,7 @@ class Restarting(Rehearsal):
     left: Iterator[int]
 
     def begin(self, *people: Any) -> None:
-        draw = self.source.noisy_sum
+        draw = self.source.add_laplace_noise
         self.image = (draw(0, self.epsilon, self.grid), draw(0, self.epsilon, self.grid))
         super().begin(*people)
 
@@ -93,7 +100,7 @@ class Restarting(Rehearsal):
         self.left = iter(self.image)
         return super().release(due)
 
-    def noisy(self, total: int) -> int:
+    def add_noise(self, total: int) -> int:
         return total + next(self.left)
 
 
@@ -102,8 +109,8 @@ class Remembering(Rehearsal):
     one.
     """
 
-    def total(self, arm: int, phase: int) -> int:
-        return sum(Rehearsal.total(self, arm, before) for before in range(1, phase + 1))
+    def sum_batch(self, arm: int, phase: int) -> int:
+        return sum(Rehearsal.sum_batch(self, arm, before) for before in range(1, phase + 1))
 
 
 class RawStop(Rehearsal):
@@ -135,8 +142,8 @@ class BareFirst(Rehearsal):
         self.first = due[0].phase == 1
         return super().release(due)
 
-    def noisy(self, total: int) -> int:
-        return total if self.first else super().noisy(total)
+    def add_noise(self, total: int) -> int:
+        return total if self.first else super().add_noise(total)
 
 
 class BareFirstAnswers(Rehearsal):
@@ -156,7 +163,7 @@ class BareFirstAnswers(Rehearsal):
 class GoodNewsLate(Rehearsal):
     """Successes take long, and rounds are released as soon as they are complete."""
 
-    def delay(self, number: int, outcome: float) -> float:
+    def draw_delay(self, number: int, outcome: float) -> float:
         return 500.0 if outcome > 0 else 0.0
 
 
@@ -169,7 +176,7 @@ class ByTheClock(GoodNewsLate):
 class KeyOfOutcomes(Rehearsal):
     """Keys that are made of what was told before."""
 
-    def key(self, round: int) -> bytes:
+    def draw_key(self, round: int) -> bytes:
         return sha256(repr(self.outcomes).encode()).digest()
 
 
@@ -197,7 +204,7 @@ def test_planted_mistakes_are_found(name: str) -> None:
     strategy, mistake, words = MISTAKES[name]
     part, runs, low = said_in_the_docs(words)
     found = audited(strategy, mistake, part, runs)
-    assert found.violated
+    assert found.is_violated
     assert found.worst.low > 1.1 > found.epsilon
     assert f"{found.worst.low:.2f}" == low
     assert (
@@ -219,7 +226,7 @@ def test_planted_mistakes_are_found(name: str) -> None:
 )
 def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, runs: int) -> None:
     honest = audited(strategy, Rehearsal, part, runs)
-    assert not honest.violated
+    assert not honest.is_violated
     assert {leak.verdict for leak in honest.leaks} == {"no violation found"}
     assert honest.worst.low < 1
 
@@ -229,15 +236,15 @@ def test_by_the_clock_the_moment_tells_nothing(strategy: Strategy) -> None:
     """What is found, also in so few runs, where a round is released as soon as it is
     complete.
     """
-    assert audited(strategy, GoodNewsLate, "first", 300).violated
-    assert not audited(strategy, ByTheClock, "first", 300).violated
+    assert audited(strategy, GoodNewsLate, "first", 300).is_violated
+    assert not audited(strategy, ByTheClock, "first", 300).is_violated
 
 
 class Doubled(Rehearsal):
     """A difference that counts every participant twice, with the noise of one."""
 
-    def noisy(self, total: int) -> int:
-        return super().noisy(2 * total)
+    def add_noise(self, total: int) -> int:
+        return super().add_noise(2 * total)
 
 
 @pytest.mark.slow
@@ -247,8 +254,8 @@ class Doubled(Rehearsal):
 def test_a_difference_is_audited_too(mechanism: type[Rehearsal], runs: int, leaks: bool) -> None:
     """Two arms at ε = 1/4 release their difference in the first round."""
     strategy = bet_se(0.1, 0.25)
-    assert Rehearsal(strategy, 200, Silent()).live.now.difference  # type: ignore[attr-defined]
-    assert audited(strategy, mechanism, "first", runs).violated == leaks
+    assert Rehearsal(strategy, 200, NoNoise()).live.now.difference  # type: ignore[attr-defined]
+    assert audited(strategy, mechanism, "first", runs).is_violated == leaks
 
 
 @pytest.mark.slow
@@ -260,13 +267,13 @@ def test_raw_means_are_found_with_the_proved_threshold() -> None:
     (leak,) = found.leaks
     assert (leak.runs, leak.hits, leak.hits_other) == (100, 100, 0)
     assert leak.event.startswith("the number of people is at least 257")
-    assert found.violated
+    assert found.is_violated
 
 
 @pytest.mark.slow
 def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
     found = audit_privacy(bet_se(0.1, 1.0), 8000, 0.99, parts=["single"], rehearsal=TooQuiet)
-    assert found.violated
+    assert found.is_violated
     assert found.worst.noise == "opendp"
 
 
@@ -289,7 +296,7 @@ def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
 )
 def test_honest_mechanisms_are_not_accused(strategy: Strategy) -> None:
     found = audit_privacy(strategy, 120, SURE)
-    assert not found.violated
+    assert not found.is_violated
     assert found.leaks[0].name == ("response" if strategy.trust == "local" else "release")
     assert found.leaks[0].noise == "opendp"
     assert {leak.noise for leak in found.leaks[1:]} == {"opendp" if strategy.gamma else "numpy"}
@@ -317,8 +324,8 @@ def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
     values = np.arange(-edge, edge + 1)
     law = (1 - decay) / (1 + decay) * decay ** np.abs(values)
     expected = np.concatenate([law, [1 - law.sum()]]) * draws
-    for source in (Live(), Simulated(2)):
-        drawn = np.array([source.noisy_sum(5, epsilon, grid) for _ in range(draws)]) - 5
+    for source in (LiveNoise(), SimulatedNoise(2)):
+        drawn = np.array([source.add_laplace_noise(5, epsilon, grid) for _ in range(draws)]) - 5
         seen = np.array(
             [*((drawn == value).sum() for value in values), (np.abs(drawn) > edge).sum()]
         )
@@ -332,7 +339,7 @@ def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
 @pytest.mark.slow
 def test_numpy_draws_the_law_of_live_responses() -> None:
     flipped = 1 / (1 + math.e)
-    for source in (Live(), Simulated(2)):
+    for source in (LiveNoise(), SimulatedNoise(2)):
         for outcome in (0, 1):
             lies = sum(source.respond(outcome, 1.0, None) != outcome for _ in range(4000))
             low, high = clopper_pearson(lies, 4000, SURE)
@@ -357,29 +364,29 @@ def test_a_rehearsal_is_the_live_trial(
     """The same outcomes and noise lead to the same assignments, releases, stop and
     recommendation.
     """
-    keys = fixed_keys(6)
-    people = short_trial(honest(strategy))
+    keys = make_fixed_keys(6)
+    people = count_short_trial(honest(strategy))
     table = np.random.default_rng(3).integers(0, 2, (people, 2)) / 1.0
     if strategy.outcomes == "numbers":
         table[::3] = 0.75
     for room in (release, rehearsal):
         monkeypatch.setattr(room, "to_units", lambda y, grid: round(y))
 
-    class Counted(Silent):
+    class Counted(NoNoise):
         def __init__(self) -> None:
             self.steps = count(1)
 
-        def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+        def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
             return total + next(self.steps) * grid // 3
 
-        def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-            made = self.noisy_sum(total.sum, epsilon, grid)
-            near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
+        def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+            made = self.add_laplace_noise(total.sum, epsilon, grid)
+            near = None if total.near is None else self.add_laplace_noise(total.near, epsilon, grid)
             return Totals(made, near)
 
     mine = Rehearsal(strategy, people, Counted(), keys=keys).run(table)
     noise = Counted()
-    monkeypatch.setattr(wall, "add_laplace_noise", noise.noisy_totals)
+    monkeypatch.setattr(wall, "add_laplace_noise", noise.add_noise_to_totals)
     rounds = count(1)
     monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
@@ -422,35 +429,35 @@ def test_a_rehearsal_is_the_live_trial(
     ],
 )
 def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
-    people, keys = short_trial(honest(strategy)), fixed_keys(6)
+    people, keys = count_short_trial(honest(strategy)), make_fixed_keys(6)
     tables = np.random.default_rng(4).integers(0, 2, (3, people, 2))
-    trial = Rehearsal(strategy, people, Silent(), keys=keys)
+    trial = Rehearsal(strategy, people, NoNoise(), keys=keys)
     ends = [trial.run(table) for table in tables]
-    others = [Rehearsal(strategy, people, Silent(), keys=keys) for _ in tables]
+    others = [Rehearsal(strategy, people, NoNoise(), keys=keys) for _ in tables]
     assert ends == [one.run(table) for one, table in zip(others, tables, strict=True)]
 
 
 def test_one_person_decides_on_critical_tables() -> None:
     numbers = bet_se(0.1, 1.0, outcomes="numbers")
     for strategy in (QUICK, bet_se(0.1, 1.0), dp_se(1.0, 0.1), numbers):
-        tables = critical_tables(honest(strategy))
+        tables = find_critical_tables(honest(strategy))
         assert tables is not None
         assert (tables[0] != tables[1]).any(axis=1).sum() == 1
-        ends = [honest(strategy).silent(tables.shape[1]).run(table) for table in tables]
+        ends = [honest(strategy).make_silent_trial(tables.shape[1]).run(table) for table in tables]
         assert [(end.stopped, end.recommendation) == (True, 0) for end in ends] == [True, False]
-    assert critical_tables(honest(adap_tt(epsilon=0.01, delta=0.01))) is None
+    assert find_critical_tables(honest(adap_tt(epsilon=0.01, delta=0.01))) is None
 
 
 def test_features() -> None:
     releases = [Release(0, 1, 1, 2), Release(1, 1, 1, -4), Release(0, 2, 1, 6)]
-    values = features(Transcript([0, 1, 0], releases, True, 1), 2)
+    values = extract_features(RehearsalTranscript([0, 1, 0], releases, True, 1), 2)
     assert values[: len(RELEASES)] == pytest.approx(
         [1, 3, *[math.nan] * 2, -2, *[math.nan] * 3], nan_ok=True
     )
     assert values[len(RELEASES)] == -2
     assert values[-10:] == pytest.approx([3, 3, 1, 2, 1, *[math.nan] * 5], nan_ok=True)
     mixed = [Release(0, 1, 1, 2, 1), Release(1, 1, 1, -4, 0), Release(0, 2, 1, 6)]
-    values = features(Transcript([0, 1, 0], mixed, True, 1), 2, numbers=True)
+    values = extract_features(RehearsalTranscript([0, 1, 0], mixed, True, 1), 2, numbers=True)
     assert values[:2] == [1, 6]  # the last one is a sum of bits
     assert values[4] == -2
 
@@ -468,8 +475,8 @@ def test_bounds_are_bonferroni() -> None:
 
 def test_gamma_is_taken_off() -> None:
     low, high = clopper_pearson(300, 400, 0.9)[0], clopper_pearson(40, 400, 0.9)[1]
-    assert epsilon_low(300, 40, 400, 0.05, 0.1) == pytest.approx(math.log((low - 0.1) / high))
-    assert epsilon_low(10, 0, 400, 0.05, 0.1) == epsilon_low(10, 300, 400, 0.05) == 0
+    assert bound_epsilon(300, 40, 400, 0.05, 0.1) == pytest.approx(math.log((low - 0.1) / high))
+    assert bound_epsilon(10, 0, 400, 0.05, 0.1) == bound_epsilon(10, 300, 400, 0.05) == 0
 
 
 def test_bounds_hold_as_often_as_they_say() -> None:
@@ -479,7 +486,7 @@ def test_bounds_hold_as_often_as_they_say() -> None:
     rng = np.random.default_rng(4)
     counts = zip(rng.binomial(200, 0.6, 300), rng.binomial(200, 0.3, 300), strict=True)
     wrong = sum(
-        epsilon_low(int(here), int(there), 200, 0.05) > math.log(2) for here, there in counts
+        bound_epsilon(int(here), int(there), 200, 0.05) > math.log(2) for here, there in counts
     )
     assert wrong <= 30
 
@@ -557,8 +564,8 @@ def test_without_privacy_there_is_nothing_to_audit() -> None:
 class Narrow(Rehearsal):
     """Gaussian noise of a third of the scale."""
 
-    def noisy(self, total: int) -> int:
-        return self.source.gaussian_sum(total, self.sigma / 3, 1)
+    def add_noise(self, total: int) -> int:
+        return self.source.add_gaussian_noise(total, self.sigma / 3, 1)
 
 
 @pytest.mark.parametrize("levels", [{"epsilon": 2.0, "gamma": 1e-3}, {"rho": 0.15}])
@@ -566,18 +573,18 @@ def test_gaussian_noise_is_audited_and_too_little_is_caught(levels: dict[str, An
     """Of a release; the same promise with a third of the noise is found out."""
     strategy = bet_se(0.1, **levels)
     found = audit_privacy(strategy, 4000, noise="numpy", seed=1, parts=["single"])
-    assert not found.violated
+    assert not found.is_violated
     assert found.gamma == 1e-3
     assert found.epsilon == pytest.approx(2, abs=0.5)
     assert ("rho" in found.to_dict()) == ("rho" in levels)
     planted = audit_privacy(
         strategy, 4000, noise="numpy", seed=1, parts=["single"], rehearsal=Narrow
     )
-    assert planted.violated
+    assert planted.is_violated
 
 
 def test_a_whole_trial_with_gaussian_noise_is_audited() -> None:
     strategy = bet_se(0.2, epsilon=4.0, gamma=1e-3)
     found = audit_privacy(strategy, 400, noise="numpy", seed=1, parts=["first", "later"])
-    assert not found.violated
+    assert not found.is_violated
     assert len(found.leaks) >= 1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from discreet import Rehearsal, Strategy, audit_privacy, bet_se
-from discreet.audits.rehearsal import Live, Silent, Simulated
+from discreet.audits.rehearsal import LiveNoise, NoNoise, SimulatedNoise
 from discreet.strategies.run import Totals
 from tests.support.audits import SURE, audited, said_in_the_docs
 
@@ -40,23 +40,23 @@ class TooTall(Rehearsal):
 class BareCloseness(Rehearsal):
     """Noise on the sum alone."""
 
-    def noisy_totals(self, total: Totals) -> Totals:
-        return super().noisy_totals(total)._replace(near=total.near)
+    def add_noise_to_totals(self, total: Totals) -> Totals:
+        return super().add_noise_to_totals(total)._replace(near=total.near)
 
 
 class Twice(Rehearsal):
     """An ε for the sum, and two for closeness."""
 
-    def noisy_totals(self, total: Totals) -> Totals:
-        near = self.source.noisy_sum(total.near or 0, 2 * self.epsilon, self.grid)
-        return Totals(self.noisy(total.sum), near)
+    def add_noise_to_totals(self, total: Totals) -> Totals:
+        near = self.source.add_laplace_noise(total.near or 0, 2 * self.epsilon, self.grid)
+        return Totals(self.add_noise(total.sum), near)
 
 
 class Repeated(Rehearsal):
     """The same noise on both: their difference has none."""
 
-    def noisy_totals(self, total: Totals) -> Totals:
-        noisy = self.noisy(total.sum)
+    def add_noise_to_totals(self, total: Totals) -> Totals:
+        noisy = self.add_noise(total.sum)
         return Totals(noisy, (total.near or 0) + noisy - total.sum)
 
 
@@ -85,7 +85,7 @@ def test_planted_mistakes_are_found(name: str) -> None:
     strategy, mistake, where = MISTAKES[name]
     part, runs, low = said_in_the_docs(name)
     found = audited(strategy, mistake, part, runs)
-    guilty = [leak.name.partition(" of ")[2] for leak in found.leaks if leak.violated]
+    guilty = [leak.name.partition(" of ")[2] for leak in found.leaks if leak.is_violated]
     assert set(where) <= set(guilty)
     assert f"{found.worst.low:.2f}" == low
 
@@ -96,9 +96,9 @@ def test_closeness_without_noise_is_found_in_transcripts() -> None:
     says nothing.
     """
     found = audit_privacy(PAIRS, 150, SURE, "numpy", 1, ["first"], BareCloseness)
-    assert [leak.violated for leak in found.leaks] == [False, True]
+    assert [leak.is_violated for leak in found.leaks] == [False, True]
     honest = audit_privacy(PAIRS, 150, SURE, "numpy", 1, ["first"])
-    assert not honest.violated
+    assert not honest.is_violated
 
 
 # --- honest mechanisms ----------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_closeness_without_noise_is_found_in_transcripts() -> None:
 def test_without_the_mistakes_nothing_is_found(strategy: Strategy, name: str, runs: int) -> None:
     honest = audited(strategy, Rehearsal, "single", runs)
     assert [leak.name for leak in honest.leaks] == [name, *(f"{name} of {one}" for one in HALVES)]
-    assert not honest.violated
+    assert not honest.is_violated
     lows = [leak.low / honest.epsilon for leak in honest.leaks]
     assert 0.85 < lows[0] < 1
     assert min(lows) > 0.6, "0 and 1/2 are 0.83 apart in a pair, the whole ε in levels"
@@ -125,7 +125,7 @@ def test_honest_mechanisms_are_not_accused(strategy: Strategy, runs: int) -> Non
     many as show an ε of 1.1, or of 2.1 in levels, where neighbours never look alike.
     """
     found = audit_privacy(strategy, runs, SURE)
-    assert not found.violated
+    assert not found.is_violated
     assert {leak.noise for leak in found.leaks[:3]} == {"opendp"}
     assert len(found.leaks) + len(found.left_out) == 7
 
@@ -133,9 +133,9 @@ def test_honest_mechanisms_are_not_accused(strategy: Strategy, runs: int) -> Non
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
 def test_differences_and_bits_are_audited_too(epsilon: float) -> None:
     strategy = bet_se(0.1, epsilon, outcomes="numbers")
-    assert Rehearsal(strategy, 200, Silent()).live.now.difference == (epsilon < 1)  # type: ignore[attr-defined]
+    assert Rehearsal(strategy, 200, NoNoise()).live.now.difference == (epsilon < 1)  # type: ignore[attr-defined]
     found = audited(strategy, Rehearsal, "first", 150)
-    assert not found.violated
+    assert not found.is_violated
 
 
 @pytest.mark.real_chance
@@ -144,7 +144,7 @@ def test_numpy_draws_the_law_of_live_levels() -> None:
     that are exceeded with probability 1e-9.
     """
     draws, slip = 3000, 1 / (math.exp(2) + 2)
-    for source in (Live(), Simulated(2)):
+    for source in (LiveNoise(), SimulatedNoise(2)):
         for outcome, level in ((0.0, 0), (0.25, 256), (1.0, 1024)):
             sent = Counter(source.respond(outcome, 2.0, None, 0.25) for _ in range(draws))
             chances = np.array([slip] * 3)

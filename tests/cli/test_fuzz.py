@@ -134,7 +134,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         "discreet.audits.privacy._sample",
         "discreet.audits.correctness._audit_field",
         "discreet.cli.demo.tell_story",
-        "discreet.studies.run.dask_executor",
+        "discreet.studies.run.connect_dask",
         "discreet.planning.power._play_trials",
         "discreet.service.server.serve",
     ):

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt
-from discreet.audits.privacy import epsilon_low
+from discreet.audits.privacy import bound_epsilon
 from discreet.service.auth import Visitor
 from discreet.service.state import Home, invite, link_path, script_for
 from discreet.strategies.strategy import Strategy
@@ -656,7 +656,7 @@ def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page
         low, high = binom.ppf(level / 2, half, chance), binom.isf(level / 2, half, chance)
         assert low <= hits <= high
     for hits, other in ((yes, no), (half - no, half - yes)):
-        assert epsilon_low(hits, other, half, level / 2) <= epsilon
+        assert bound_epsilon(hits, other, half, level / 2) <= epsilon
 
 
 def test_a_participant_s_page_fits_a_phone(home: Home, base: str, browser: Started) -> None:

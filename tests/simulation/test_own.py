@@ -400,14 +400,14 @@ class TestLabel:
         found = discreet.audit_correctness(
             HASTY, runs=100, instances={"near tie": Bernoulli([0.5, 0.51])}
         )
-        assert found.violated
+        assert found.is_violated
         assert found.to_dict()["correctness"].startswith(LABEL)
         render(correctness_document(found))
         shown = capsys.readouterr().out
         assert LABEL in shown
         assert "VIOLATED" in shown
         honest = discreet.audit_correctness(UNIFORM, runs=50, instances={"easy": EASY})
-        assert not honest.violated
+        assert not honest.is_violated
 
     def test_a_study(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         table = run_study(Study({"easy": EASY}, [NOISY, discreet.bet_se(0.1, 1)], runs=5), tmp_path)

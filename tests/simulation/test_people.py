@@ -282,7 +282,7 @@ class TestUses:
         """
         even = {"sites": Drifting(Bernoulli((0.4, 0.6)), Drift.sites(0.3))}
         found = discreet.audit_correctness(discreet.dp_se(1, 0.1), 40, instances=even)
-        assert found.violated
+        assert found.is_violated
         assert found.max_samples == 200_000
         odd = {"sites": Drifting(Bernoulli((0.4, 0.6)), Drift.sites(-0.3))}
         assert (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from discreet.studies.findings import at_half_epsilon, find
+from discreet.studies.findings import has_gap_of_half_epsilon, judge_paper
 from discreet.studies.paper import AUTHORS, STRATEGIES, PaperRows, Scope
 
 SCOPE = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": (0.1, 0.2, 10.0)})
@@ -31,7 +31,7 @@ def made_up(**means: float) -> list[dict[str, Any]]:
 
 
 def verdict(rows: list[dict[str, Any]], words: str) -> tuple[str, str]:
-    (finding,) = [finding for finding in find(rows, SCOPE) if words in finding.claim]
+    (finding,) = [finding for finding in judge_paper(rows, SCOPE) if words in finding.claim]
     return finding.verdict, " ".join(finding.evidence)
 
 
@@ -59,10 +59,14 @@ def test_unstopped_runs_and_errors_are_seen() -> None:
     found = verdict(rows, "Every run stops")
     assert found[0] == "differs"
     assert "26.0%" in found[1]
-    rates = [finding for finding in find(rows, SCOPE) if "error rate is at most" in finding.claim]
+    rates = [
+        finding for finding in judge_paper(rows, SCOPE) if "error rate is at most" in finding.claim
+    ]
     assert {finding.verdict for finding in rates} == {"agrees"}
     row["errors"] = 20
-    rates = [finding for finding in find(rows, SCOPE) if "error rate is at most" in finding.claim]
+    rates = [
+        finding for finding in judge_paper(rows, SCOPE) if "error rate is at most" in finding.claim
+    ]
     assert [finding.verdict for finding in rates] == ["differs", "agrees"]
 
 
@@ -92,14 +96,14 @@ def test_growth_is_of_medians_and_names_its_instances() -> None:
     for row in rows:
         row["epsilon"] = {0.02: 0.1}.get(row["epsilon"], row["epsilon"])
     wide = Scope(100, SCOPE.instances, {"global": (0.01, 0.1, 1.0, 10.0)})
-    (found,) = [one for one in find(rows, wide) if "Two regimes" in one.claim]
+    (found,) = [one for one in judge_paper(rows, wide) if "Two regimes" in one.claim]
     assert "grow like ε^-0.3 (mu4)," in " ".join(found.evidence)
 
 
 def test_heavy_tails_are_looked_for_where_a_gap_is_half_epsilon() -> None:
-    assert at_half_epsilon("mu3", 0.5)
-    assert at_half_epsilon("mu4", 1.0)
-    assert not at_half_epsilon("mu4", 0.9)
+    assert has_gap_of_half_epsilon("mu3", 0.5)
+    assert has_gap_of_half_epsilon("mu4", 1.0)
+    assert not has_gap_of_half_epsilon("mu4", 0.9)
     rows = made_up()
     assert "not seen" in verdict(rows, "heavy tail")[1]
     for row in rows:

@@ -19,12 +19,12 @@ from discreet.studies.paper import (
     MARKER,
     STRATEGIES,
     Scope,
-    authors_dp_se,
-    in_words,
-    local_seconds,
+    describe_time,
+    estimate_seconds,
     make_scope,
+    simulate_authors_dp_se,
 )
-from discreet.studies.run import Step
+from discreet.studies.run import StudyStep
 from tests.support.pictures import undrawn
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
@@ -74,7 +74,7 @@ def test_bad_scopes(options: dict[str, Any], words: str) -> None:
 
 
 def test_the_authors_dp_se_takes_more() -> None:
-    samples, named, epochs = authors_dp_se(benchmarks.mu1, 0.1, 0.01, 400, 1)
+    samples, named, epochs = simulate_authors_dp_se(benchmarks.mu1, 0.1, 0.01, 400, 1)
     assert 370_000 < samples.mean() < 420_000  # ours: 110 000
     assert set(named.tolist()) == {0}
     assert epochs.min() >= 2
@@ -84,7 +84,7 @@ def test_the_authors_dp_se_is_dp_se_while_there_was_one_epoch() -> None:
     """On mu3 at ε = 10 both end with the first epoch: the count of all epochs is that
     of the first.
     """
-    samples, _, epochs = authors_dp_se(benchmarks.mu3, 10.0, 0.01, 50, 1)
+    samples, _, epochs = simulate_authors_dp_se(benchmarks.mu3, 10.0, 0.01, 50, 1)
     assert set(epochs.tolist()) == {1}
     assert set(samples.tolist()) == {5310}
 
@@ -94,10 +94,10 @@ def test_the_time_of_the_local_study() -> None:
         {"strategy": "ttucb", "mean": 1000.0},
         {"strategy": "ttucb", "mean": None},
     ]
-    short, long = (local_seconds(rows, {level: 1e-6}, 10) for level in (0.1, 0.01))
+    short, long = (estimate_seconds(rows, {level: 1e-6}, 10) for level in (0.1, 0.01))
     assert short == pytest.approx(0.01 / np.tanh(0.05) ** 2)
     assert long / short == pytest.approx(100, rel=0.01)
-    assert [in_words(s) for s in (0.1, 80, 100, 7200, 1e6)] == [
+    assert [describe_time(s) for s in (0.1, 80, 100, 7200, 1e6)] == [
         *(
             "about 1 second",
             "about 80 seconds",
@@ -111,7 +111,7 @@ def test_the_time_of_the_local_study() -> None:
 @pytest.mark.slow
 def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     said: list[str] = []
-    steps: list[Step] = []
+    steps: list[StudyStep] = []
     found = reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
     cells = sum(len(study.cells) for study in TINY.studies().values())
     assert {step.total for step in steps} == {6 * cells}
@@ -168,7 +168,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
         reproduce(tmp_path / "a", scope=SMALL)
     assert not (tmp_path / "a" / "report.html").exists()
     monkeypatch.setattr(engine, "simulate_quietly", simulate)
-    again: list[Step] = []
+    again: list[StudyStep] = []
     table = reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
     assert again[0].done > 5 * 6
     assert table.equals(whole)

@@ -15,52 +15,62 @@ from discreet import InvalidInputError, benchmarks, theory
 from discreet.cli import main
 from discreet.reports import paper as report
 from discreet.reports.charts.lines import draw_lines
-from discreet.studies.paper import MARKER, prepare
+from discreet.studies.paper import MARKER, prepare_folder
 from discreet.studies.questions import (
     DELTAS,
     QUESTIONS,
     SHARES,
-    Asked,
-    Measured,
-    Question,
-    answer,
-    ask,
-    lower_constant,
-    rounds_limit,
-    upper_constant,
+    MeasuredCell,
+    QuestionScope,
+    StudyQuestion,
+    compute_lower_constant,
+    compute_rounds_limit,
+    compute_upper_constant,
+    judge_question,
+    make_question_scope,
 )
 
 Mean = Callable[[Any], float | None]
 
 
 def test_what_is_asked() -> None:
-    assert ask("beta", quick=True).instances == ("mu1", "mu2")
-    assert ask("delta").instances == ("mu1", "mu2", "mu3", "mu4", "mu5", "mu6")
-    assert (ask("delta").runs, ask("delta", quick=True).runs, ask("delta", 7).runs) == (
+    assert make_question_scope("beta", quick=True).instances == ("mu1", "mu2")
+    assert make_question_scope("delta").instances == ("mu1", "mu2", "mu3", "mu4", "mu5", "mu6")
+    assert (
+        make_question_scope("delta").runs,
+        make_question_scope("delta", quick=True).runs,
+        make_question_scope("delta", 7).runs,
+    ) == (
         1000,
         100,
         7,
     )
     assert (max(DELTAS), min(DELTAS)) == (1e-1, 1e-30)
-    shares = {s.beta for part in ask("beta").question.strategies.values() for s in part}
+    shares = {
+        s.beta for part in make_question_scope("beta").question.strategies.values() for s in part
+    }
     assert shares == set(SHARES)
-    kinds = {s.episodes for part in ask("adaptivity").question.strategies.values() for s in part}
+    kinds = {
+        s.episodes
+        for part in make_question_scope("adaptivity").question.strategies.values()
+        for s in part
+    }
     assert kinds == {"arm", "global", "global-yielding"}
     for name in QUESTIONS:
-        for study in ask(name).question.studies(("mu1",), 2).values():
+        for study in make_question_scope(name).question.make_studies(("mu1",), 2).values():
             assert len(set(study.cells)) == len(study.cells)
 
 
 @pytest.mark.parametrize(("name", "runs"), [("gamma", None), ("beta", 1), ("beta", True)])
 def test_what_cannot_be_asked(name: str, runs: Any) -> None:
     with pytest.raises(InvalidInputError):
-        ask(name, runs)
+        make_question_scope(name, runs)
 
 
-def cells_of(name: str, mean: Mean, rounds: float = 15.0, unstopped: int = 0) -> list[Measured]:
+def cells_of(name: str, mean: Mean, rounds: float = 15.0, unstopped: int = 0) -> list[MeasuredCell]:
     """The cells of a study on mu4 with made-up results."""
     return [
-        Measured(
+        MeasuredCell(
             "mu4",
             strategy,
             {
@@ -72,13 +82,13 @@ def cells_of(name: str, mean: Mean, rounds: float = 15.0, unstopped: int = 0) ->
                 "errors": 0,
             },
         )
-        for part in ask(name).question.strategies.values()
+        for part in make_question_scope(name).question.strategies.values()
         for strategy in part
     ]
 
 
-def verdicts(name: str, cells: list[Measured]) -> list[str]:
-    return [finding.verdict for finding in answer(name, cells)]
+def verdicts(name: str, cells: list[MeasuredCell]) -> list[str]:
+    return [finding.verdict for finding in judge_question(name, cells)]
 
 
 def by_share(ids: float, half: float) -> Mean:
@@ -105,18 +115,18 @@ def test_findings_on_rounds_follow_the_results() -> None:
     cells = cells_of("adaptivity", lambda _: 1e6)
     assert verdicts("adaptivity", cells) == ["agrees", "not in the paper", "agrees"]
     cell = next(cell for cell in cells if cell.strategy.name == "adap-tt")
-    assert rounds_limit(cell) == theory.rounds_bound(1e6, 5)
+    assert compute_rounds_limit(cell) == theory.rounds_bound(1e6, 5)
     many = cells_of("adaptivity", lambda _: 1e6, rounds=1e4, unstopped=7)
     assert verdicts("adaptivity", many) == ["differs", "not in the paper", "differs"]
-    assert any("70 %" in words for words in answer("adaptivity", many)[2].evidence)
-    assert "infinite" in answer("adaptivity", many)[0].evidence[-1]
+    assert any("70 %" in words for words in judge_question("adaptivity", many)[2].evidence)
+    assert "infinite" in judge_question("adaptivity", many)[0].evidence[-1]
 
 
 def test_findings_on_small_errors_follow_the_results() -> None:
     def scaled(factor: float) -> Mean:
         def mean(strategy: Any) -> float:
-            cell = Measured("mu4", strategy, {})
-            return factor * lower_constant(cell) * (math.log(1 / strategy.delta) + 5)
+            cell = MeasuredCell("mu4", strategy, {})
+            return factor * compute_lower_constant(cell) * (math.log(1 / strategy.delta) + 5)
 
         return mean
 
@@ -130,7 +140,7 @@ def test_findings_on_small_errors_follow_the_results() -> None:
 
 def test_constants_stand_in_the_right_order() -> None:
     for cell in cells_of("delta", lambda _: 1.0):
-        assert lower_constant(cell) <= upper_constant(cell)
+        assert compute_lower_constant(cell) <= compute_upper_constant(cell)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -145,12 +155,12 @@ def test_every_picture_is_drawn(name: str) -> None:
 
 
 def test_the_folder_of_another_study_is_refused(tmp_path: Path) -> None:
-    prepare(tmp_path, {}, "beta")
+    prepare_folder(tmp_path, {}, "beta")
     assert json.loads((tmp_path / MARKER).read_text())["study"] == "beta"
-    prepare(tmp_path, {}, "beta")
+    prepare_folder(tmp_path, {}, "beta")
     for name in ("delta", "samples"):
         with pytest.raises(InvalidInputError, match=r"to the study 'beta', not to"):
-            prepare(tmp_path, {}, name)
+            prepare_folder(tmp_path, {}, name)
     options = ["reproduce", "--out", str(tmp_path), "--quick"]
     for more in (["--study", "delta"], ["--study", "beta", "--trust", "local"], ["--study", "x"]):
         result = CliRunner().invoke(main, [*options, *more])
@@ -160,11 +170,13 @@ def test_the_folder_of_another_study_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_study_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = ask("delta").question
+    whole = make_question_scope("delta").question
     few = tuple(
         s for s in whole.strategies["delta"] if s.delta >= 1e-4 and s.name in ("ttucb", "bet-se")
     )
-    asked = Asked(Question("delta", whole.title, {"delta": few}, {}), ("mu3",), 4, True)
+    asked = QuestionScope(
+        StudyQuestion("delta", whole.title, {"delta": few}, {}), ("mu3",), 4, True
+    )
     monkeypatch.setattr(report, "ask", lambda *_: asked)
     options = ["reproduce", "--out", str(tmp_path / "a"), "--study", "delta", "--quick"]
     result = CliRunner().invoke(main, [*options, "--json"])

@@ -42,9 +42,9 @@ from discreet.cli import main
 from discreet.simulation import engine
 from discreet.strategies.estimators import CustomThreshold
 from discreet.studies import folder as study_folder
-from discreet.studies.folder import cell_key
-from discreet.studies.run import Step, dask_executor
-from discreet.studies.study import extras
+from discreet.studies.folder import make_cell_key
+from discreet.studies.run import StudyStep, connect_dask
+from discreet.studies.study import describe_extras
 
 MU4 = discreet.benchmarks.mu4
 EASY = discreet.Bernoulli((0.8, 0.5, 0.3))
@@ -223,7 +223,10 @@ class TestFile:
         )
         study = read(tmp_path, text)
         assert [strategy.outcomes for strategy in study.strategies] == ["yes-no", "numbers"]
-        assert [extras(strategy) for strategy in study.strategies] == ["", "outcomes = numbers"]
+        assert [describe_extras(strategy) for strategy in study.strategies] == [
+            "",
+            "outcomes = numbers",
+        ]
         assert Study.from_dict(study.to_dict()) == study
         with pytest.raises(InvalidInputError, match="outcomes must be one of yes-no, numbers"):
             read(tmp_path, text.replace('"numbers"', '"bits"'))
@@ -486,7 +489,7 @@ class TestResumption:
             assert Results.load(path).runs in (256, 88)
         with pytest.raises(InvalidInputError, match=r"another study .the strategy ctb-tt.*is gone"):
             run_study(quick, out)
-        seen: list[Step] = []
+        seen: list[StudyStep] = []
         with pytest.raises(InterruptedError):
             run_study(
                 Study.from_toml(tmp_path / "study.toml"),
@@ -498,7 +501,7 @@ class TestResumption:
         assert not list(out.rglob("*.tmp"))
 
 
-def stop(seen: list[Step], step: Step) -> None:
+def stop(seen: list[StudyStep], step: StudyStep) -> None:
     seen.append(step)
     raise InterruptedError
 
@@ -574,7 +577,9 @@ class TestRefusals:
     def test_runs_that_are_there_twice(self, tmp_path: Path) -> None:
         run_study(small(runs=70), tmp_path)
         path = next(path for path in blocks(tmp_path) if "000070" in path.name)
-        cell = next(cell for cell in small().cells if cell_key(small(), cell) == path.parent.name)
+        cell = next(
+            cell for cell in small().cells if make_cell_key(small(), cell) == path.parent.name
+        )
         simulate(cell.instance, cell.strategy, 80, seed=5).save(
             path.with_name("000000000-000000080.parquet")
         )
@@ -586,7 +591,7 @@ class TestRefusals:
     def test_two_at_once(self, tmp_path: Path) -> None:
         study = small(runs=1)
 
-        def again(_: Step) -> None:
+        def again(_: StudyStep) -> None:
             with pytest.raises(InvalidInputError, match="another process is at work"):
                 run_study(study, tmp_path)
 
@@ -676,10 +681,10 @@ class TestDisk:
 
 
 def test_progress(tmp_path: Path) -> None:
-    seen: list[Step] = []
+    seen: list[StudyStep] = []
     run_study(small(runs=100), tmp_path, progress=seen.append)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
-    assert seen[-1] == Step(small().cells[-1].title, 100, 100, 600, 600)
+    assert seen[-1] == StudyStep(small().cells[-1].title, 100, 100, 600, 600)
     seen.clear()
     run_study(small(runs=300), tmp_path, progress=seen.append)
     assert seen[0].done >= 600
@@ -766,7 +771,7 @@ class TestCommand:
         monkeypatch.setitem(sys.modules, "distributed", None)
         with (
             pytest.raises(MissingExtraError, match="Dask is not installed"),
-            dask_executor("tcp://x:1"),
+            connect_dask("tcp://x:1"),
         ):
             pass
         result = run(study, "--out", tmp_path / "a", "--dask", "tcp://x:1")
@@ -834,15 +839,15 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
 ) -> None:
     address, workers = scheduler
     study = Study({"easy": EASY, "mu4": MU4}, [*STRATEGIES, discreet.ttucb(0.001)], 600, 5)
-    seen: list[Step] = []
+    seen: list[StudyStep] = []
 
-    def kill(step: Step) -> None:
+    def kill(step: StudyStep) -> None:
         seen.append(step)
         if len(seen) == 3:
             workers[0].kill()
 
     run_study(study, tmp_path / "here")
-    with dask_executor(address) as executor:
+    with connect_dask(address) as executor:
         run_study(study, tmp_path / "there", executor, kill)
     assert workers[0].wait() == -signal.SIGKILL
     assert len(seen) == 8 * 3
@@ -859,6 +864,6 @@ def test_no_scheduler_there() -> None:
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
         with (
             pytest.raises(InvalidInputError, match="no Dask scheduler answers at"),
-            dask_executor(address, 1),
+            connect_dask(address, 1),
         ):
             pass

@@ -19,7 +19,7 @@ from discreet import (
     make_gap_scenarios,
     simulate,
 )
-from discreet.audits.rehearsal import Silent
+from discreet.audits.rehearsal import NoNoise
 
 ARMS = Bernoulli((0.9, 0.1))
 BETS = bet_se(0.1, trust="none")
@@ -228,9 +228,9 @@ def works(folder: Path) -> dict[str, Call]:
         ),
         "Rehearsal": (
             discreet.Rehearsal,
-            {"strategy": BETS, "people": 10, "source": Silent(), "arms": 2},
+            {"strategy": BETS, "people": 10, "source": NoNoise(), "arms": 2},
         ),
-        "hard_instances": (discreet.hard_instances, {}),
+        "make_hard_instances": (discreet.make_hard_instances, {}),
         "Results.error_interval": (results().error_interval, {"level": 0.9}),
         "Results.save": (results().save, {"path": folder / "other.parquet"}),
         "Results.load": (Results.load, {"path": saved}),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audits import privacy as audit
-from discreet.audits.rehearsal import Simulated
+from discreet.audits.rehearsal import SimulatedNoise
 from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.run import Totals
 from discreet.trials import enrolment, mechanisms, outcomes, randomisation, responses
@@ -104,7 +104,9 @@ def install() -> None:
     os.register_at_fork(before=chance.forking, after_in_child=chance.forked)
     for room in SEEDED:
         vars(room)["secrets"] = chance
-    vars(audit)["Simulated"] = lambda seed: Simulated(chance.randbits(64) if seed is None else seed)
+    vars(audit)["Simulated"] = lambda seed: SimulatedNoise(
+        chance.randbits(64) if seed is None else seed
+    )
     pairs, levels = _laplace_pair, _level_answerer
     for made in (_laplace, pairs, _answerer, levels, _gaussian, add_gaussian_noise):
         vars(mechanisms)[made.__name__] = partial(made, vars(mechanisms)[made.__name__])

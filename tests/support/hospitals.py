@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
-from discreet.audits.correctness import FieldTrial, lacking
-from discreet.audits.rehearsal import Keys, Opened, Transcript
+from discreet.audits.correctness import FieldTrial, find_lagging_arm
+from discreet.audits.rehearsal import AnnouncedRound, KeySource, RehearsalTranscript
 from discreet.numerics import one_sided
 from discreet.strategies.betting.run import BettingRun
 from discreet.trials.randomisation import commit_to, draw_arm
@@ -29,7 +29,7 @@ class Watched(FieldTrial):
 class Cycle(Watched):
     """One arm after the other, as often as the odds say."""
 
-    def deal(self, number: int, weights: list[int]) -> int:
+    def draw_arm(self, number: int, weights: list[int]) -> int:
         return in_cycle(number - self.record.openings[-1].first, weights)
 
 
@@ -41,7 +41,7 @@ class Blocks(Watched):
     def block(self, weights: list[int]) -> int:
         return sum(weights)
 
-    def deal(self, number: int, weights: list[int]) -> int:
+    def draw_arm(self, number: int, weights: list[int]) -> int:
         size = self.block(weights)
         place = (number - self.record.openings[-1].first) % size
         dealt = self.record.arms[len(self.record.arms) - place :]
@@ -65,50 +65,50 @@ def in_cycle(place: int, weights: list[int]) -> int:
 
 # --- guesses --------------------------------------------------------------------------
 
-Guess = Callable[[Transcript], int]
+Guess = Callable[[RehearsalTranscript], int]
 """The next arm, from what is public before the person comes."""
 
 
-def _odds(record: Transcript) -> dict[int, int]:
+def _odds(record: RehearsalTranscript) -> dict[int, int]:
     return {arm: weight for arm, weight in record.openings[-1].odds}
 
 
-def _weights(record: Transcript) -> list[int]:
+def _weights(record: RehearsalTranscript) -> list[int]:
     odds = _odds(record)
     return [odds.get(arm, 0) for arm in range(max(odds) + 1)]
 
 
-def repeated(record: Transcript) -> int:
+def repeated(record: RehearsalTranscript) -> int:
     """The last arm again."""
     odds = _odds(record)
     return record.arms[-1] if record.arms and record.arms[-1] in odds else min(odds)
 
 
-def likeliest(record: Transcript) -> int:
+def likeliest(record: RehearsalTranscript) -> int:
     """The arm with the largest odds."""
     return max(record.openings[-1].odds, key=lambda one: one[1])[0]
 
 
-def by_commitment(record: Transcript) -> int:
+def by_commitment(record: RehearsalTranscript) -> int:
     """As if the commitment were the key."""
     key = bytes.fromhex(record.openings[-1].commit)
     return draw_arm(key, len(record.arms) + 1, _weights(record))
 
 
-def by_last_key(record: Transcript) -> int:
+def by_last_key(record: RehearsalTranscript) -> int:
     """As if the key that was revealed last were in use again."""
     if not record.keys:
-        return lacking(record)
+        return find_lagging_arm(record)
     return draw_arm(bytes.fromhex(record.keys[-1][1]), len(record.arms) + 1, _weights(record))
 
 
-def by_known_keys(record: Transcript) -> int:
+def by_known_keys(record: RehearsalTranscript) -> int:
     """Tries keys that somebody might take in place of random ones."""
     opened = record.openings[-1]
     for key in _likely_keys(opened.round):
         if commit_to(key) == opened.commit:
             return draw_arm(key, len(record.arms) + 1, _weights(record))
-    return lacking(record)
+    return find_lagging_arm(record)
 
 
 def _likely_keys(round: int) -> Iterable[bytes]:
@@ -118,25 +118,25 @@ def _likely_keys(round: int) -> Iterable[bytes]:
     yield sha256(f"round {round}".encode()).digest()
 
 
-def by_habit(record: Transcript) -> int:
+def by_habit(record: RehearsalTranscript) -> int:
     """What came most often after the last two arms."""
     arms, last = record.arms[-300:], tuple(record.arms[-2:])
     odds = _odds(record)
     after = Counter(
         arms[i] for i in range(2, len(arms)) if tuple(arms[i - 2 : i]) == last and arms[i] in odds
     )
-    return after.most_common(1)[0][0] if after else lacking(record)
+    return after.most_common(1)[0][0] if after else find_lagging_arm(record)
 
 
-def by_hospital(record: Transcript) -> int:
+def by_hospital(record: RehearsalTranscript) -> int:
     """What the next person's hospital had most often, if two send people in turn."""
     odds = _odds(record)
     mine = Counter(arm for arm in record.arms[-2:-300:-2] if arm in odds)
-    return mine.most_common(1)[0][0] if mine else lacking(record)
+    return mine.most_common(1)[0][0] if mine else find_lagging_arm(record)
 
 
 GUESSES: list[Guess] = [
-    lacking,
+    find_lagging_arm,
     repeated,
     likeliest,
     by_commitment,
@@ -158,7 +158,7 @@ class Attack:
         self.tried: Counter[tuple[Guess, float]] = Counter()
         self.right: Counter[tuple[Guess, float]] = Counter()
 
-    def note(self, record: Transcript, arm: int) -> None:
+    def note(self, record: RehearsalTranscript, arm: int) -> None:
         """Guess, and then see the arm."""
         odds = _odds(record)
         for guess in GUESSES:
@@ -182,18 +182,18 @@ class Attack:
 
 
 def attack_rounds(
-    keys: Keys,
+    keys: KeySource,
     odds: Iterable[list[int]],
     people: int,
     deal: Callable[[bytes, int, list[int]], int] = draw_arm,
     leaked: bool = False,
 ) -> Attack:
     """Somebody guesses in rounds of these odds; each key is public after its round."""
-    record, attack = Transcript(), Attack()
+    record, attack = RehearsalTranscript(), Attack()
     for round, weights in enumerate(odds, start=1):
         key, first = keys(round), len(record.arms) + 1
         said = [[arm, weight] for arm, weight in enumerate(weights)]
-        record.openings.append(Opened(round, said, people, commit_to(key), first))
+        record.openings.append(AnnouncedRound(round, said, people, commit_to(key), first))
         if leaked:
             record.keys.append((round, key.hex()))
         for number in range(first, first + people):

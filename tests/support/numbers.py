@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import Strategy, Trial, bet_se, respond
-from discreet.audits.rehearsal import Simulated
+from discreet.audits.rehearsal import SimulatedNoise
 from discreet.trials import mechanisms, release
 from discreet.trials.status import AskResult
 from tests.support.keys import seeded_keys
@@ -61,7 +61,7 @@ def released(transcript: Any) -> list[dict[str, Any]]:
 
 def without_chance(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     """Noise, roundings at the release and keys of rounds with a seed."""
-    source, rng = Simulated(seed), np.random.default_rng(seed)
-    patch.setattr(mechanisms, "add_laplace_noise", source.noisy_totals)
+    source, rng = SimulatedNoise(seed), np.random.default_rng(seed)
+    patch.setattr(mechanisms, "add_laplace_noise", source.add_noise_to_totals)
     patch.setattr(release, "to_units", lambda y, grid: int(rng.random() < y))
     seeded_keys(patch, seed)

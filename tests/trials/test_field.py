@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from discreet import Strategy, bet_se, verify_transcript
-from discreet.audits.correctness import Field, by_site, fields
-from discreet.audits.rehearsal import Rehearsal, Simulated, fixed_keys
+from discreet.audits.correctness import Field, make_fields, shift_by_site
+from discreet.audits.rehearsal import Rehearsal, SimulatedNoise, make_fixed_keys
 from discreet.numerics import one_sided
 from discreet.strategies.run import Randomisation
 from discreet.trials import enrolment
@@ -60,10 +60,10 @@ def losses(
     randomisation: Randomisation = WAITING,
 ) -> int:
     """In how many trials arm 0 was ever out."""
-    trial, lost = kind(strategy, people, Simulated(1), arms, randomisation=randomisation), 0
+    trial, lost = kind(strategy, people, SimulatedNoise(1), arms, randomisation=randomisation), 0
     for number in range(trials):
-        trial.keys, trial.lost = fixed_keys(number), False
-        trial.meet(field, np.random.default_rng(number))
+        trial.keys, trial.lost = make_fixed_keys(number), False
+        trial.run_in_field(field, np.random.default_rng(number))
         lost += trial.lost
     return lost
 
@@ -74,14 +74,14 @@ def too_many(lost: int, trials: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", fields())
+@pytest.mark.parametrize("name", make_fields())
 def test_a_best_arm_is_not_lost(name: str) -> None:
     """Found with probability 0.9 (0.9999): a rate of 0.32 (0.44) in all cells of a
     field, of 0.49 (0.68) in one of 40 trials. Mistakes in the deal lose the arm nearly
     always, see below; compiled runs find lower rates under the same drifts.
     """
     cells = [*TRIALS.values(), *(LATE.values() if name == "late good news" else [])]
-    lost = [losses(Watched, fields()[name], *cell) for cell in cells]
+    lost = [losses(Watched, make_fields()[name], *cell) for cell in cells]
     for many, (_, _, _, trials, _) in zip(lost, cells, strict=True):
         assert not too_many(many, trials), lost
     assert not too_many(sum(lost), sum(cell[3] for cell in cells))
@@ -101,7 +101,7 @@ def test_a_best_arm_is_not_lost(name: str) -> None:
 )
 def test_other_deals_lose_it(kind: type[Watched], name: str, trials: int, red: bool) -> None:
     """The mistakes that coins are there for, on the same people."""
-    lost = losses(kind, fields()[name], bet_se(DELTA, trust="none"), 2, 300, trials)
+    lost = losses(kind, make_fields()[name], bet_se(DELTA, trust="none"), 2, 300, trials)
     assert too_many(lost, trials) == red, lost
 
 
@@ -112,7 +112,7 @@ LEVEL = 1 - 3 * TAIL
 
 
 def test_nobody_beats_the_odds() -> None:
-    assert attack_rounds(fixed_keys(3), ODDS, 60).better(LEVEL) == []
+    assert attack_rounds(make_fixed_keys(3), ODDS, 60).better(LEVEL) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_nobody_beats_the_odds() -> None:
     ids=["key leaked", "key used again", "key guessable", "cycle", "a coin for two"],
 )
 def test_guesses_find_mistakes(mistake: dict[str, object], found: str) -> None:
-    settings = {"keys": fixed_keys(3), **mistake}
+    settings = {"keys": make_fixed_keys(3), **mistake}
     assert found in attack_rounds(odds=ODDS, people=60, **settings).better(LEVEL)  # type: ignore[arg-type]
 
 
@@ -136,8 +136,8 @@ class Attacked(Rehearsal):
 
     attack: Attack
 
-    def deal(self, number: int, weights: list[int]) -> int:
-        arm = super().deal(number, weights)
+    def draw_arm(self, number: int, weights: list[int]) -> int:
+        arm = super().draw_arm(number, weights)
         self.attack.note(self.record, arm)
         return arm
 
@@ -147,8 +147,10 @@ def test_nobody_beats_the_odds_of_a_trial() -> None:
     attack = Attack()
     for number in range(12):
         randomisation = AHEAD if number % 2 else WAITING
-        trial = Attacked(bet_se(DELTA, 1.0), 300, Simulated(number), 4, randomisation=randomisation)
-        trial.keys, trial.attack = fixed_keys(number), attack
+        trial = Attacked(
+            bet_se(DELTA, 1.0), 300, SimulatedNoise(number), 4, randomisation=randomisation
+        )
+        trial.keys, trial.attack = make_fixed_keys(number), attack
         table = np.random.default_rng(number).random((300, 4)) < [0.9, 0.5, 0.4, 0.3]
         trial.run(table.astype(float))
     assert len({chance for _, chance in attack.tried}) > 2
@@ -166,12 +168,12 @@ def test_two_hospitals_and_a_trial(
     one arm that is far better. Dealt by fixed keys, as an error rate of δ is promised
     and not none.
     """
-    keys, rounds = fixed_keys(5), count(1)
+    keys, rounds = make_fixed_keys(5), count(1)
     monkeypatch.setattr(enrolment, "draw_key", lambda: keys(next(rounds)))
     sites = ("north", "south")
     url = f"sqlite:///{tmp_path}/trial.db"
     trial = Trial.create(url, "hospitals", ["a", "b"], strategy, 60, sites=sites)
-    rng, hospitals = np.random.default_rng(5), Field("", by_site(0.45), 1)
+    rng, hospitals = np.random.default_rng(5), Field("", shift_by_site(0.45), 1)
     for number in range(1, 61):
         site = hospitals.site(number)
         (place,) = trial.ask(1, site=site).assignments

@@ -32,7 +32,7 @@ from discreet import (
     ttucb,
 )
 from discreet import ttucb_batched as batched
-from discreet.audits.rehearsal import Simulated
+from discreet.audits.rehearsal import SimulatedNoise
 from discreet.errors import TamperedError
 from discreet.scale import Scale
 from discreet.simulation import betting as play
@@ -480,7 +480,7 @@ def test_a_trial_decides_as_the_simulator(
     names = ARMS[1:] if strategy.target_difference else ARMS
     if strategy.target_difference:
         seeded_keys(monkeypatch)
-        monkeypatch.setattr(privacy, "add_laplace_noise", Simulated(7).noisy_totals)
+        monkeypatch.setattr(privacy, "add_laplace_noise", SimulatedNoise(7).add_noise_to_totals)
     drawn_noise, honest = list[int](), privacy.add_laplace_noise
 
     def noted(total: Totals, epsilon: float, grid: int) -> Totals:

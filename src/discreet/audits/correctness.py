@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._types import Progress
-from discreet.audits.rehearsal import Live, Rehearsal, Simulated, Source, Transcript, fixed_keys
+from discreet.audits.rehearsal import (
+    LiveNoise,
+    NoiseSource,
+    Rehearsal,
+    RehearsalTranscript,
+    SimulatedNoise,
+    make_fixed_keys,
+)
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Drift, Drifting, Instance, shift
 from discreet.numerics import bonferroni, one_sided
@@ -24,11 +31,11 @@ from discreet.trials.randomisation import default_randomisation
 from discreet.validation import check_delta, check_progress, check_share, check_whole, quoted
 from discreet.version import __version__
 
-Moved = Callable[[int, str | None, Transcript], float]
+SuccessShift = Callable[[int, str | None, RehearsalTranscript], float]
 """How far a person's chance of success is from one half, by the person's number, site,
 and what is public before they come.
 """
-LATE = 40.0
+LATE_DEADLINE = 40.0
 """The deadline where outcomes are late, in units of one person's coming."""
 
 
@@ -36,7 +43,7 @@ class Field(NamedTuple):
     """Who comes to a trial, and whether good news is late."""
 
     words: str
-    moved: Moved
+    shift: SuccessShift
     block: int = 0
     """People that each of two hospitals sends in turn; 0 where nobody asks."""
     late: bool = False
@@ -48,22 +55,22 @@ class Field(NamedTuple):
         return "south" if (number - 1) // self.block % 2 else "north"
 
 
-def by_site(size: float) -> Moved:
+def shift_by_site(size: float) -> SuccessShift:
     """People of the south do better than those of the north."""
     return lambda number, site, record: size if site == "south" else -size
 
 
-def by_time(drift: Drift, before: float = 0.0) -> Moved:
+def shift_by_time(drift: Drift, before: float = 0.0) -> SuccessShift:
     """Everybody does better or worse as time goes on."""
     return lambda number, site, record: before + shift(drift, number - 1)
 
 
-def by_staff(size: float) -> Moved:
+def shift_by_staff(size: float) -> SuccessShift:
     """Staff send worse people when they expect arm 1, and better ones otherwise."""
-    return lambda number, site, record: -size if lacking(record) == 0 else size
+    return lambda number, site, record: -size if find_lagging_arm(record) == 0 else size
 
 
-def lacking(record: Transcript) -> int:
+def find_lagging_arm(record: RehearsalTranscript) -> int:
     """The arm that has had the fewest people for its odds in this round, of several the
     one after the last: the next arm of every deal that keeps arms balanced. Where no
     round is opened, in the whole trial, of two arms.
@@ -78,21 +85,26 @@ def lacking(record: Transcript) -> int:
     return next((arm for arm in arms if dealt and arm > dealt[-1]), arms[0])
 
 
-def fields() -> dict[str, Field]:
+def make_fields() -> dict[str, Field]:
     """What goes wrong where trials are run, for trials of some hundred people."""
     wave = Drift.season(0.4, 200)
     return {
-        "hospitals in turn": Field("two send people in turn, 0.3 apart", by_site(0.15), 1),
-        "hospitals far apart": Field("the same, 0.6 apart", by_site(0.3), 1),
-        "hospitals of all and none": Field("the same; all succeed, or nobody", by_site(0.5), 1),
-        "hospitals in blocks": Field("25 people each in turn, 0.6 apart", by_site(0.3), 25),
-        "trend": Field("from 0.1 to 0.9", by_time(Drift.trend(0.8, 600), -0.4)),
-        "step": Field("from 0.2 to 0.8 at person 100", by_time(Drift.step(0.6, 100), -0.3)),
-        "season": Field("up and down by 0.4 in 200 people", by_time(wave)),
-        "staff who pick a little": Field("guess the next arm, ±0.1", by_staff(0.1)),
-        "staff who pick": Field("guess the next arm, ±0.3", by_staff(0.3)),
+        "hospitals in turn": Field("two send people in turn, 0.3 apart", shift_by_site(0.15), 1),
+        "hospitals far apart": Field("the same, 0.6 apart", shift_by_site(0.3), 1),
+        "hospitals of all and none": Field(
+            "the same; all succeed, or nobody", shift_by_site(0.5), 1
+        ),
+        "hospitals in blocks": Field("25 people each in turn, 0.6 apart", shift_by_site(0.3), 25),
+        "trend": Field("from 0.1 to 0.9", shift_by_time(Drift.trend(0.8, 600), -0.4)),
+        "step": Field("from 0.2 to 0.8 at person 100", shift_by_time(Drift.step(0.6, 100), -0.3)),
+        "season": Field("up and down by 0.4 in 200 people", shift_by_time(wave)),
+        "staff who pick a little": Field("guess the next arm, ±0.1", shift_by_staff(0.1)),
+        "staff who pick": Field("guess the next arm, ±0.3", shift_by_staff(0.3)),
         "late good news": Field(
-            "hospitals far apart, successes late and many too late", by_site(0.3), 1, late=True
+            "hospitals far apart, successes late and many too late",
+            shift_by_site(0.3),
+            1,
+            late=True,
         ),
     }
 
@@ -103,20 +115,22 @@ class FieldTrial(Rehearsal):
     field = Field("nothing goes wrong", lambda number, site, record: 0.0)
     rng = np.random.default_rng(0)
 
-    def meet(self, field: Field, rng: np.random.Generator) -> Transcript:
+    def run_in_field(self, field: Field, rng: np.random.Generator) -> RehearsalTranscript:
         """One trial; chance has a seed but for the noise and the keys."""
         self.field, self.rng = field, rng
-        self.deadline = LATE if field.late else None
-        return self.run(self.person, field.site)
+        self.deadline = LATE_DEADLINE if field.late else None
+        return self.run(self.draw_participant, field.site)
 
-    def person(self, number: int, site: str | None, record: Transcript) -> list[float]:
+    def draw_participant(
+        self, number: int, site: str | None, record: RehearsalTranscript
+    ) -> list[float]:
         """Whoever comes has the same outcome on all arms."""
-        success = self.rng.random() < 0.5 + self.field.moved(number, site, record)
+        success = self.rng.random() < 0.5 + self.field.shift(number, site, record)
         return [float(success)] * self.live.arms
 
-    def delay(self, number: int, outcome: float) -> float:
+    def draw_delay(self, number: int, outcome: float) -> float:
         """Failures are known at once."""
-        return 1.5 * LATE * self.rng.random() if self.field.late and outcome > 0 else 0.0
+        return 1.5 * LATE_DEADLINE * self.rng.random() if self.field.late and outcome > 0 else 0.0
 
 
 def play_field(
@@ -125,14 +139,14 @@ def play_field(
     """Trials of two arms in each field: its name, how many lost arm 1, and how many had
     no end.
     """
-    source: Source = Simulated(seed) if not strategy.spec.gamma else Live()
-    trial, known = FieldTrial(strategy, people, source), fields()
+    source: NoiseSource = SimulatedNoise(seed) if not strategy.spec.gamma else LiveNoise()
+    trial, known = FieldTrial(strategy, people, source), make_fields()
     for place, (name, field) in enumerate(known.items()):
         ends = list[int | None]()
         for run in range(runs):
             rng = np.random.default_rng([seed, place, run])
-            trial.keys = fixed_keys(int(rng.integers(2**62)))
-            found = trial.meet(field, rng)
+            trial.keys = make_fixed_keys(int(rng.integers(2**62)))
+            found = trial.run_in_field(field, rng)
             ends.append(found.recommendation if found.stopped else None)
             if progress is not None:
                 progress(place * runs + run + 1, runs * len(known))
@@ -143,10 +157,10 @@ RUNS = 1000
 MAX_SAMPLES = 10**9
 MAX_SAMPLES_STREAM = 200_000  # of strategies that are simulated sample by sample
 FIELD_RUNS = 300
-PEOPLE = 500  # of a trial in the field
+FIELD_PARTICIPANTS = 500  # of a trial in the field
 
 
-def hard_instances() -> dict[str, Bernoulli]:
+def make_hard_instances() -> dict[str, Bernoulli]:
     """Instances on which a strategy that stops too early errs: the best arm comes last,
     as ties favour the first.
 
@@ -167,7 +181,7 @@ def hard_instances() -> dict[str, Bernoulli]:
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """How often a strategy erred on one instance."""
 
     name: str
@@ -190,7 +204,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Correctness(
+class CorrectnessAudit(
     Tabular,
     rows="cases",
     called=("case", "name"),
@@ -202,7 +216,7 @@ class Correctness(
     delta: float
     """The error rate that the strategy was held to."""
     level: float
-    cases: tuple[Case, ...]
+    cases: tuple[AuditCase, ...]
     seed: int
     max_samples: int
     field: bool = False
@@ -210,19 +224,19 @@ class Correctness(
     version: str = __version__
 
     @property
-    def promised(self) -> bool:
+    def is_promised(self) -> bool:
         """Whether what was audited is promised; in the field only coins promise it."""
         return not self.field or default_randomisation(self.strategy) == SIMPLE
 
     @property
-    def violated(self) -> bool:
+    def is_violated(self) -> bool:
         """Whether some instance's lower confidence bound exceeds δ: then δ does not
         hold, at the stated level.
         """
         return any(case.verdict == "violated" for case in self.cases)
 
     @property
-    def worst(self) -> Case:
+    def worst(self) -> AuditCase:
         """The instance with the most errors."""
         return max(self.cases, key=lambda case: case.errors / case.runs)
 
@@ -230,7 +244,7 @@ class Correctness(
     def rule(self) -> str:
         """The multiple-testing rule in words."""
         count = len(self.cases)
-        if not self.promised:
+        if not self.is_promised:
             return (
                 f"{self.strategy.name} promises nothing in the field: its proof is for outcomes of "
                 "an arm that are independent and have one mean. The bounds are "
@@ -262,8 +276,8 @@ class Correctness(
             "level": self.level,
             "rule": self.rule,
             "field": self.field,
-            "promised": self.promised,
-            "violated": self.violated,
+            "promised": self.is_promised,
+            "violated": self.is_violated,
             "worst": self.worst.name,
             "cases": [{**vars(case), "means": list(case.means)} for case in self.cases],
             "seed": self.seed,
@@ -283,13 +297,13 @@ def audit_correctness(
     max_samples: int | None = None,
     progress: Progress | None = None,
     field: bool = False,
-) -> Correctness:
+) -> CorrectnessAudit:
     """Simulate a strategy on hard instances and compare its error rates with δ.
 
     `level` is the confidence of the whole audit: a strategy that keeps its δ is called
     `violated` with probability at most 1 − level, whatever the number of instances.
     `delta` is the error rate to hold the strategy to, its own unless given. `instances`
-    are `hard_instances()` unless given; they may drift (`Drifting`). A run that reaches
+    are `make_hard_instances()` unless given; they may drift (`Drifting`). A run that reaches
     `max_samples` (1e9; 200 000 for what is simulated sample by sample, as arms that
     drift are) is left open: it counts as right for the lower bound, as wrong for the
     upper.
@@ -311,14 +325,14 @@ def audit_correctness(
     if field is not False:
         _check_field(field, instances, strategy)
         return _audit_field(strategy, runs, seed, level, allowed, max_samples, progress)
-    family: Mapping[str, Instance] = hard_instances() if instances is None else instances
+    family: Mapping[str, Instance] = make_hard_instances() if instances is None else instances
     if not isinstance(family, Mapping) or not family:
         raise InvalidInputError(
             "give at least one instance, or leave instances out for the hard ones"
         )
-    cap = _cap_of(strategy, family) if max_samples is None else max_samples
+    cap = _choose_cap(strategy, family) if max_samples is None else max_samples
     tail = bonferroni(level, len(family))
-    cases: list[Case] = []
+    cases: list[AuditCase] = []
     for name, instance in family.items():
         before = len(cases) * runs
 
@@ -329,8 +343,8 @@ def audit_correctness(
         results = simulate(instance, strategy, runs, seed, cap, progress=tell)
         if results.interrupted:
             raise KeyboardInterrupt
-        cases.append(_case(name, instance, results, tail, allowed))
-    return Correctness(strategy, allowed, level, tuple(cases), seed, int(cap))
+        cases.append(_judge_case(name, instance, results, tail, allowed))
+    return CorrectnessAudit(strategy, allowed, level, tuple(cases), seed, int(cap))
 
 
 def _check_field(field: object, instances: object, strategy: Strategy) -> None:
@@ -342,7 +356,7 @@ def _check_field(field: object, instances: object, strategy: Strategy) -> None:
         raise InvalidInputError("a strategy of your own is simulated only: leave field out")
 
 
-def _cap_of(strategy: Strategy, family: Mapping[str, Instance]) -> int:
+def _choose_cap(strategy: Strategy, family: Mapping[str, Instance]) -> int:
     """Where runs end, unless the caller says it: sooner where each sample is
     simulated.
     """
@@ -350,14 +364,16 @@ def _cap_of(strategy: Strategy, family: Mapping[str, Instance]) -> int:
     return MAX_SAMPLES_STREAM if strategy.spec.each_answer or drifts else MAX_SAMPLES
 
 
-def _case(name: str, instance: Instance, results: Results, tail: float, allowed: float) -> Case:
+def _judge_case(
+    name: str, instance: Instance, results: Results, tail: float, allowed: float
+) -> AuditCase:
     """What the runs on one instance say."""
     runs, errors, unstopped = results.runs, results.errors, results.unstopped
     low = one_sided(errors, runs, tail)[0]
     high = one_sided(errors + unstopped, runs, tail)[1]
     verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
     means = tuple(np.array(instance.means).tolist())
-    return Case(name, means, runs, errors, unstopped, low, high, verdict)
+    return AuditCase(name, means, runs, errors, unstopped, low, high, verdict)
 
 
 def _audit_field(
@@ -368,16 +384,18 @@ def _audit_field(
     allowed: float,
     max_samples: int | None,
     progress: Progress | None,
-) -> Correctness:
+) -> CorrectnessAudit:
     """A trial without an end has not lost the arm: it is right for both bounds."""
     runs = check_whole("runs", runs, least=1)
-    people = check_whole("max_samples", PEOPLE if max_samples is None else max_samples, least=2)
-    tail = bonferroni(level, len(fields()))
+    people = check_whole(
+        "max_samples", FIELD_PARTICIPANTS if max_samples is None else max_samples, least=2
+    )
+    tail = bonferroni(level, len(make_fields()))
     promised = default_randomisation(strategy) == SIMPLE
     cases = []
     for name, errors, unstopped in play_field(strategy, runs, seed, people, progress):
         low, high = one_sided(errors, runs, tail)
         verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
         verdict = verdict if promised else "not promised"
-        cases.append(Case(name, (0.5, 0.5), runs, errors, unstopped, low, high, verdict))
-    return Correctness(strategy, allowed, level, tuple(cases), seed, people, field=True)
+        cases.append(AuditCase(name, (0.5, 0.5), runs, errors, unstopped, low, high, verdict))
+    return CorrectnessAudit(strategy, allowed, level, tuple(cases), seed, people, field=True)

@@ -20,15 +20,15 @@ import numpy as np
 
 from discreet._types import Floats, Ints, Progress
 from discreet.audits.rehearsal import (
-    Keys,
-    Live,
+    KeySource,
+    LiveNoise,
+    NoiseSource,
+    NoNoise,
+    OutcomeTable,
     Rehearsal,
-    Silent,
-    Simulated,
-    Source,
-    Table,
-    Transcript,
-    fixed_keys,
+    RehearsalTranscript,
+    SimulatedNoise,
+    make_fixed_keys,
 )
 from discreet.errors import InvalidInputError
 from discreet.numerics import bonferroni, one_sided
@@ -39,24 +39,24 @@ from discreet.theory.thresholds import zcdp_epsilon
 from discreet.validation import check_progress, check_share, check_whole, is_word, quoted
 from discreet.version import __version__
 
-MANY = 10**9
+UNLIMITED_PARTICIPANTS = 10**9
 """People: more than ever come."""
-LOOKS = 5
+MAX_SHORT_RELEASES = 5
 """Releases after which a short trial is cut off …"""
-SHORT = 100
+MAX_SHORT_PARTICIPANTS = 100
 """… or after so many people, if there was a release before."""
-LONG = 600
+MAX_LONG_PARTICIPANTS = 600
 """People within which raw outcomes must lead to a stop, for a table on which one person
 decides it.
 """
-SHARE = 10
+LONG_RUNS_DIVISOR = 10
 """Of the long trials there are fewer runs, by this factor."""
-DEEP = 4
+RELEASES_PER_ARM = 4
 """Releases of an arm that are looked at."""
 PARTS = ("single", "first", "later", "stop")
-ONE_PERSON = [("0, or of 1", 0.0, 1.0)]
+BIT_PAIRS = [("0, or of 1", 0.0, 1.0)]
 """An outcome, and another one."""
-CLOSE = [*ONE_PERSON, ("0, or of 1/2", 0.0, 0.5), ("1/2, or of 1", 0.5, 1.0)]
+NUMBER_PAIRS = [*BIT_PAIRS, ("0, or of 1/2", 0.0, 0.5), ("1/2, or of 1", 0.5, 1.0)]
 """Where the closeness to the centre, first 1/2, is released too: both move."""
 ZEROS, HALVES = (0.0, 1.0, "0, or 1"), (0.5, 0.0, "1/2, or 0")
 """What everybody has, what one person may have instead, and that in words."""
@@ -76,43 +76,43 @@ class Experiment(NamedTuple):
     """The features of a run on the first (0) or the second input (1)."""
 
 
-class Audited(NamedTuple):
+class AuditTarget(NamedTuple):
     """What is audited."""
 
     strategy: Strategy
     rehearsal: type[Rehearsal]
-    source: Source
-    keys: Keys
+    source: NoiseSource
+    keys: KeySource
 
-    def trial(self, people: int) -> Rehearsal:
+    def make_trial(self, people: int) -> Rehearsal:
         """A trial of at most so many people."""
         return self.rehearsal(self.strategy, people, self.source, 2, self.keys)
 
-    def silent(self, people: int) -> Rehearsal:
+    def make_silent_trial(self, people: int) -> Rehearsal:
         """The same with nothing of somebody's own, and without noise."""
-        return Rehearsal(self.strategy, people, Silent(), keys=self.keys)
+        return Rehearsal(self.strategy, people, NoNoise(), keys=self.keys)
 
 
-def make_experiments(part: str, runs: int, audited: Audited) -> list[Experiment | str]:
+def make_experiments(part: str, runs: int, audited: AuditTarget) -> list[Experiment | str]:
     """The experiments of a part, or why there is none."""
     bits = choose_kind(audited.strategy) == BITS
     if part == "single":
-        pairs = ONE_PERSON if bits else CLOSE
-        return [_single(audited, runs, *pair) for pair in pairs]
+        pairs = BIT_PAIRS if bits else NUMBER_PAIRS
+        return [_make_single_experiment(audited, runs, *pair) for pair in pairs]
     if part == "stop":
-        return [_stop(audited, runs)]
+        return [_make_stop_experiment(audited, runs)]
     tables = [ZEROS, HALVES] if part == "first" and not bits else [ZEROS]
-    return [_short(part, runs, audited, *table) for table in tables]
+    return [_make_short_experiment(part, runs, audited, *table) for table in tables]
 
 
-def _short(
-    part: str, runs: int, audited: Audited, usual: float, other: float, shown: str
+def _make_short_experiment(
+    part: str, runs: int, audited: AuditTarget, usual: float, other: float, shown: str
 ) -> Experiment | str:
     """Short trials in which everybody has the usual outcome, and one person that or
     another.
     """
-    people = short_trial(audited)
-    person = _first_person(audited, people, later=part == "later")
+    people = count_short_trial(audited)
+    person = _find_first_participant(audited, people, later=part == "later")
     if person is None:
         return f"a person of a second batch: it comes after the {people} people of short trials"
     tables = np.full((2, people, 2), usual)
@@ -120,12 +120,12 @@ def _short(
     name = f"transcript, person {person + 1}{'' if usual == 0 else f' has {shown}'}"
     usually = shown.partition(",")[0]
     words = f"{people} people with outcomes of {usually}; person {person + 1} has {shown}"
-    return _whole(name, words, audited.trial(people), tables, runs)
+    return _make_transcript_experiment(name, words, audited.make_trial(people), tables, runs)
 
 
-def _first_person(audited: Audited, people: int, later: bool) -> int | None:
+def _find_first_participant(audited: AuditTarget, people: int, later: bool) -> int | None:
     """The first person of arm 1, or of a later batch, if there is one."""
-    silent = audited.silent(people)
+    silent = audited.make_silent_trial(people)
     silent.run(np.zeros((people, 2), np.int64))
     found = [
         members[0]
@@ -135,9 +135,11 @@ def _first_person(audited: Audited, people: int, later: bool) -> int | None:
     return min(found, default=None)
 
 
-def _single(audited: Audited, runs: int, words: str, one: float, other: float) -> Experiment:
+def _make_single_experiment(
+    audited: AuditTarget, runs: int, words: str, one: float, other: float
+) -> Experiment:
     """One release, or with local trust one response, of an outcome or of another."""
-    mechanism = audited.trial(MANY)
+    mechanism = audited.make_trial(UNLIMITED_PARTICIPANTS)
     mechanism.begin(np.zeros((1, 2)))
     mechanism.step()
     mechanism.middle = mechanism.live.middle_level
@@ -148,8 +150,8 @@ def _single(audited: Audited, runs: int, words: str, one: float, other: float) -
         if local:
             return [sent / mechanism.grid]
         if not pairs:
-            return [mechanism.noisy(sent) / mechanism.grid]
-        shown = mechanism.noisy_totals(mechanism.live.add_up([sent]))
+            return [mechanism.add_noise(sent) / mechanism.grid]
+        shown = mechanism.add_noise_to_totals(mechanism.live.add_up([sent]))
         total, near = shown.sum / mechanism.grid, (shown.near or 0) / mechanism.grid
         return [total, near, total - near]
 
@@ -166,68 +168,75 @@ def _single(audited: Audited, runs: int, words: str, one: float, other: float) -
     )
 
 
-def _stop(audited: Audited, runs: int) -> Experiment | str:
+def _make_stop_experiment(audited: AuditTarget, runs: int) -> Experiment | str:
     """Trials at whose end raw outcomes would stop or go on by one person alone."""
     if audited.strategy.trust_model.randomised:
         return "a stop by raw outcomes: with local trust nobody has them"
-    tables = critical_tables(audited)
+    tables = find_critical_tables(audited)
     if tables is None:
-        return f"a stop by raw outcomes: within {LONG} people they lead to none"
+        return f"a stop by raw outcomes: within {MAX_LONG_PARTICIPANTS} people they lead to none"
     people = tables.shape[1]
     person = int(np.flatnonzero((tables[0] != tables[1]).any(axis=1))[0])
     words = (
         f"{people} people; without noise person {person + 1} alone would decide whether it stops"
     )
-    return _whole("transcript, the stop", words, audited.trial(people), tables, runs // SHARE)
+    return _make_transcript_experiment(
+        "transcript, the stop", words, audited.make_trial(people), tables, runs // LONG_RUNS_DIVISOR
+    )
 
 
-def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
+def _make_transcript_experiment(
+    name: str, words: str, trial: Rehearsal, tables: OutcomeTable, runs: int
+) -> Experiment:
     numbers = not trial.live.releases_only_sums
 
     def sample(which: int) -> list[float]:
         transcript = trial.run(tables[which])
-        found = [*features(transcript, trial.grid, numbers), *round_features(transcript)]
-        return [*found, *near_features(transcript, trial.grid)] if numbers else found
+        found = [
+            *extract_features(transcript, trial.grid, numbers),
+            *extract_round_features(transcript),
+        ]
+        return [*found, *extract_closeness_features(transcript, trial.grid)] if numbers else found
 
     seen = [*FEATURES, *ROUNDS, *(CLOSENESS if numbers else [])]
-    return Experiment(name, words, seen, 2 * DEEP, runs, trial.source.name, sample)
+    return Experiment(name, words, seen, 2 * RELEASES_PER_ARM, runs, trial.source.name, sample)
 
 
-def short_trial(audited: Audited) -> int:
+def count_short_trial(audited: AuditTarget) -> int:
     """People in a trial of a few releases."""
-    trial = audited.silent(MANY)
+    trial = audited.make_silent_trial(UNLIMITED_PARTICIPANTS)
     if trial.live.releases_each_answer:
-        return 2 * DEEP
+        return 2 * RELEASES_PER_ARM
     trial.begin(lambda number, site, record: (0.0, 0.0))
     people, looks = 0, 0
-    while looks < LOOKS and not trial.live.stopped and trial.step():
+    while looks < MAX_SHORT_RELEASES and not trial.live.stopped and trial.step():
         if len(trial.record.times) > looks:
             people, looks = trial.live.samples, looks + 1
-        elif people and trial.live.samples > SHORT:
+        elif people and trial.live.samples > MAX_SHORT_PARTICIPANTS:
             break
     return people
 
 
-def critical_tables(audited: Audited) -> Table | None:
+def find_critical_tables(audited: AuditTarget) -> OutcomeTable | None:
     """Two neighbours on only the first of which the raw outcomes, without noise, would
     stop the trial.
 
     From all successes on arm 0 to all successes on arm 1, people are turned over one by
     one; somewhere on the way it happens. None if even the first table stops no trial of
-    `LONG` people (or of one batch, if that is longer).
+    `MAX_LONG_PARTICIPANTS` people (or of one batch, if that is longer).
     """
-    trial = audited.silent(MANY)
+    trial = audited.make_silent_trial(UNLIMITED_PARTICIPANTS)
     trial.begin(lambda number, site, record: (0.0, 0.0))
     while not trial.record.releases and trial.step():
         least = trial.live.samples
-    easy = np.tile(np.array([1, 0]), (max(LONG, least), 1))
-    transcript = audited.silent(len(easy)).run(easy)
+    easy = np.tile(np.array([1, 0]), (max(MAX_LONG_PARTICIPANTS, least), 1))
+    transcript = audited.make_silent_trial(len(easy)).run(easy)
     if not transcript.stopped or transcript.recommendation != 0:
         return None
     people = len(transcript.arms)
-    trial = audited.silent(people)
+    trial = audited.make_silent_trial(people)
 
-    def turned(first: int) -> Table:
+    def turned(first: int) -> OutcomeTable:
         return np.array([[0, 1]] * first + [[1, 0]] * (people - first))
 
     stops = 0
@@ -242,8 +251,8 @@ def critical_tables(audited: Audited) -> Table | None:
     return np.array([turned(stops), turned(goes_on)])
 
 
-PLACES = [(arm, place) for arm in range(2) for place in range(DEEP)]
-RELEASES = [f"release {place + 1} of arm {arm + 1}" for arm, place in PLACES]
+RELEASE_PLACES = [(arm, place) for arm in range(2) for place in range(RELEASES_PER_ARM)]
+RELEASES = [f"release {place + 1} of arm {arm + 1}" for arm, place in RELEASE_PLACES]
 ROUNDS = [
     f"{what} {number}"
     for what in (
@@ -252,9 +261,9 @@ ROUNDS = [
         "the largest share announced for round",
         "the first byte of the key of round",
     )
-    for number in range(1, DEEP + 1)
+    for number in range(1, RELEASES_PER_ARM + 1)
 ]
-CLOSENESS = [f"closeness {place + 1} of arm {arm + 1}" for arm, place in PLACES]
+CLOSENESS = [f"closeness {place + 1} of arm {arm + 1}" for arm, place in RELEASE_PLACES]
 FEATURES = [
     *RELEASES,
     *(f"{one} minus {other}" for one, other in combinations(RELEASES, 2)),
@@ -266,7 +275,9 @@ FEATURES = [
 ]
 
 
-def features(transcript: Transcript, grid: int, numbers: bool = False) -> list[float]:
+def extract_features(
+    transcript: RehearsalTranscript, grid: int, numbers: bool = False
+) -> list[float]:
     """What is looked at in a transcript, in the order of `FEATURES`; nan for what did
     not happen. Of `numbers` a sum without closeness is one of bits.
     """
@@ -275,7 +286,7 @@ def features(transcript: Transcript, grid: int, numbers: bool = False) -> list[f
         if release.sum is not None:
             unit = 1 if numbers and release.near is None else grid
             sums[release.arm].append(release.sum / unit)
-    values = _at_places(sums)
+    values = _fill_places(sums)
     best = math.nan if transcript.recommendation is None else transcript.recommendation + 1.0
     arms = [
         transcript.arms[person] + 1.0 if person < len(transcript.arms) else math.nan
@@ -292,29 +303,34 @@ def features(transcript: Transcript, grid: int, numbers: bool = False) -> list[f
     ]
 
 
-def round_features(transcript: Transcript) -> list[float]:
+def extract_round_features(transcript: RehearsalTranscript) -> list[float]:
     """When releases came, what was announced of rounds, and their keys: `ROUNDS`."""
-    opened = transcript.openings[:DEEP]
+    opened = transcript.openings[:RELEASES_PER_ARM]
     shares = [
         max(weight for _, weight in one.odds) / sum(weight for _, weight in one.odds)
         for one in opened
     ]
-    first_bytes = [float(int(key[:2], 16)) for _, key in transcript.keys[:DEEP]]
-    found = [transcript.times[:DEEP], [float(one.people) for one in opened], shares, first_bytes]
-    return [value for row in found for value in [*row, *[math.nan] * (DEEP - len(row))]]
+    first_bytes = [float(int(key[:2], 16)) for _, key in transcript.keys[:RELEASES_PER_ARM]]
+    found = [
+        transcript.times[:RELEASES_PER_ARM],
+        [float(one.people) for one in opened],
+        shares,
+        first_bytes,
+    ]
+    return [value for row in found for value in [*row, *[math.nan] * (RELEASES_PER_ARM - len(row))]]
 
 
-def near_features(transcript: Transcript, grid: int) -> list[float]:
+def extract_closeness_features(transcript: RehearsalTranscript, grid: int) -> list[float]:
     """What is looked at beside, where closeness is released: see `CLOSENESS`."""
     near: list[list[float]] = [[], []]
     for release in transcript.releases:
         if release.near is not None:
             near[release.arm].append(release.near / grid)
-    return _at_places(near)
+    return _fill_places(near)
 
 
-def _at_places(values: list[list[float]]) -> list[float]:
-    return [values[arm][at] if at < len(values[arm]) else math.nan for arm, at in PLACES]
+def _fill_places(values: list[list[float]]) -> list[float]:
+    return [values[arm][at] if at < len(values[arm]) else math.nan for arm, at in RELEASE_PLACES]
 
 
 RUNS = 10_000
@@ -349,7 +365,7 @@ class Leak:
     """What drew the noise: `opendp`, as in live trials, or `numpy`."""
 
     @property
-    def violated(self) -> bool:
+    def is_violated(self) -> bool:
         """Whether the promised ε is exceeded."""
         return self.verdict != "no violation found"
 
@@ -374,17 +390,17 @@ class PrivacyAudit(
     @property
     def epsilon(self) -> float:
         """The ε that was promised, or that follows from the promised ρ."""
-        return promised(self.strategy)[0]
+        return find_promise(self.strategy)[0]
 
     @property
     def gamma(self) -> float | None:
         """The γ that goes with it."""
-        return promised(self.strategy)[1]
+        return find_promise(self.strategy)[1]
 
     @property
-    def violated(self) -> bool:
+    def is_violated(self) -> bool:
         """Whether some lower bound exceeds the promised ε."""
-        return any(leak.violated for leak in self.leaks)
+        return any(leak.is_violated for leak in self.leaks)
 
     @property
     def worst(self) -> Leak:
@@ -412,9 +428,9 @@ class PrivacyAudit(
             **({} if self.strategy.rho is None else {"rho": self.strategy.rho}),
             "level": self.level,
             "rule": self.rule,
-            "violated": self.violated,
+            "violated": self.is_violated,
             "worst": self.worst.name,
-            "leaks": [{**vars(leak), "violated": leak.violated} for leak in self.leaks],
+            "leaks": [{**vars(leak), "violated": leak.is_violated} for leak in self.leaks],
             "left_out": list(self.left_out),
             "noise": self.noise,
             "version": self.version,
@@ -447,34 +463,34 @@ def audit_privacy(
     whether raw outcomes would stop the trial). `rehearsal` is what is audited instead
     of the mechanisms of this package.
     """
-    runs = _check(strategy, runs, level, noise, parts)
+    runs = _check_arguments(strategy, runs, level, noise, parts)
     check_progress(progress)
     seed = None if seed is None else check_whole("seed", seed, least=0, most=2**128)
     if not isinstance(rehearsal, type) or not issubclass(rehearsal, Rehearsal):
         raise InvalidInputError("rehearsal must be the class Rehearsal, or one made from it")
-    drawn: Source = Live() if strategy.spec.gamma else Simulated(seed)
-    sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
-    sources["single"] = drawn if noise == "numpy" else Live()
-    keys = fixed_keys(secrets.randbits(64) if seed is None else seed)
+    drawn: NoiseSource = LiveNoise() if strategy.spec.gamma else SimulatedNoise(seed)
+    sources = dict.fromkeys(PARTS, LiveNoise() if noise == "opendp" else drawn)
+    sources["single"] = drawn if noise == "numpy" else LiveNoise()
+    keys = make_fixed_keys(secrets.randbits(64) if seed is None else seed)
     planned = [
         experiment
         for part in PARTS
         if part in parts
         for experiment in make_experiments(
-            part, runs, Audited(strategy, rehearsal, sources[part], keys)
+            part, runs, AuditTarget(strategy, rehearsal, sources[part], keys)
         )
     ]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:
         raise InvalidInputError("nothing to audit is left: choose other parts")
     tail = bonferroni(level, 4 * len(experiments))
-    tell = _counter(progress, 2 * sum(one.runs for one in experiments))
+    tell = _make_counter(progress, 2 * sum(one.runs for one in experiments))
     leaks = [_judge(one, _sample(one, tell), strategy, tail, level) for one in experiments]
     left_out = tuple(one for one in planned if isinstance(one, str))
     return PrivacyAudit(strategy, level, tuple(leaks), left_out, noise)
 
 
-def promised(strategy: Strategy) -> tuple[float, float | None]:
+def find_promise(strategy: Strategy) -> tuple[float, float | None]:
     """The (ε, γ) that an audit holds a strategy to: of ρ-zCDP what it is at γ =
     RHO_GAMMA.
     """
@@ -483,7 +499,7 @@ def promised(strategy: Strategy) -> tuple[float, float | None]:
     return float(strategy.epsilon or 0), strategy.gamma
 
 
-def _counter(progress: Progress | None, total: int) -> Callable[[], None]:
+def _make_counter(progress: Progress | None, total: int) -> Callable[[], None]:
     """To be called after each run; tells `progress` after every hundredth."""
     runs = itertools.count(1)
 
@@ -504,7 +520,9 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
     return found
 
 
-def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
+def _check_arguments(
+    strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]
+) -> int:
     if not check_strategy(strategy).trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     if strategy.spec.own:
@@ -517,10 +535,10 @@ def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Colle
     check_share("level", level)
     if not is_word(noise, NOISES):
         raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {quoted(noise)}")
-    return check_whole("runs", runs, least=4 * SHARE, most=10**8)
+    return check_whole("runs", runs, least=4 * LONG_RUNS_DIVISOR, most=10**8)
 
 
-class Event(NamedTuple):
+class CountedEvent(NamedTuple):
     """One statistic is at least, or at most, a threshold."""
 
     column: int
@@ -535,7 +553,7 @@ class Event(NamedTuple):
         return int((column >= self.threshold if self.at_least else column <= self.threshold).sum())
 
 
-class Count(NamedTuple):
+class EventCount(NamedTuple):
     """How often an event happened, and the bound on ε that follows; compared by the
     bound first.
     """
@@ -543,48 +561,48 @@ class Count(NamedTuple):
     low: float
     likelier: int
     """The input, 0 or 1, with which it should happen more often."""
-    event: Event
+    event: CountedEvent
     hits: int
     hits_other: int
 
 
 def _judge(
-    experiment: Experiment, found: Floats, strategy: Strategy, tail: float, level: float
+    experiment: Experiment, values: Floats, strategy: Strategy, tail: float, level: float
 ) -> Leak:
     """Learn a score on the first quarter, choose an event for each direction on the
     second, count it on the rest.
     """
-    epsilon, gamma = promised(strategy)
+    epsilon, gamma = find_promise(strategy)
     slack = gamma or 0.0
     half = experiment.runs // 2
     quarter = experiment.runs // 4
-    score = Score(found[:, :quarter, : experiment.scored])
-    scores = score(found[:, :, : experiment.scored])
-    found = np.concatenate([found, scores[:, :, None]], axis=2)
+    score = Score(values[:, :quarter, : experiment.scored])
+    scores = score(values[:, :, : experiment.scored])
+    values = np.concatenate([values, scores[:, :, None]], axis=2)
     counts = []
     for likelier in (0, 1):
-        here = found[likelier]
-        there = found[1 - likelier]
+        here = values[likelier]
+        there = values[1 - likelier]
         event = choose_event(here[quarter:half], there[quarter:half], tail, slack)
         hits = event.count(here[half:])
         other = event.count(there[half:])
-        low = epsilon_low(hits, other, experiment.runs - half, tail, slack)
-        counts.append(Count(low, likelier, event, hits, other))
+        low = bound_epsilon(hits, other, experiment.runs - half, tail, slack)
+        counts.append(EventCount(low, likelier, event, hits, other))
     most = max(counts)
     return Leak(
         name=experiment.name,
         neighbours=experiment.neighbours,
-        event=_in_words(most, [*experiment.features, "the learned score of all releases"]),
+        event=_describe_event(most, [*experiment.features, "the learned score of all releases"]),
         runs=experiment.runs - half,
         hits=most.hits,
         hits_other=most.hits_other,
         low=most.low,
-        verdict=_verdict(most.low, epsilon, level),
+        verdict=_word_verdict(most.low, epsilon, level),
         noise=experiment.noise,
     )
 
 
-def _in_words(count: Count, names: list[str]) -> str:
+def _describe_event(count: EventCount, names: list[str]) -> str:
     event = count.event
     if event.threshold == math.inf:
         return "no event stood out"
@@ -593,13 +611,13 @@ def _in_words(count: Count, names: list[str]) -> str:
     return f"{names[event.column]} is at {side} {event.threshold:.6g} {likelier}"
 
 
-def _verdict(low: float, promised: float, level: float) -> str:
+def _word_verdict(low: float, promised: float, level: float) -> str:
     if low <= promised:
         return "no violation found"
     return f"violation: at least {low:.3f} > {promised:g} at confidence level {level:.10g}"
 
 
-def epsilon_low(hits: int, other: int, runs: int, tail: float, slack: float = 0.0) -> float:
+def bound_epsilon(hits: int, other: int, runs: int, tail: float, slack: float = 0.0) -> float:
     """A lower bound on ε from an event's counts on two inputs, wrong with probability
     at most 2 · tail; 0 or more.
     """
@@ -644,16 +662,18 @@ class Score:
         return total
 
 
-def choose_event(here: Floats, there: Floats, tail: float, slack: float) -> Event:
+def choose_event(here: Floats, there: Floats, tail: float, slack: float) -> CountedEvent:
     """The event with the largest bound on ε, by a quick approximation of it
     (Wilson's).
     """
-    return max(_candidates(here, there, tail, slack), key=lambda event: event.promise)
+    return max(_list_candidates(here, there, tail, slack), key=lambda event: event.promise)
 
 
-def _candidates(here: Floats, there: Floats, tail: float, slack: float) -> Iterator[Event]:
+def _list_candidates(
+    here: Floats, there: Floats, tail: float, slack: float
+) -> Iterator[CountedEvent]:
     runs, z = len(here), NormalDist().inv_cdf(1 - min(tail, 0.499))
-    yield Event(0, True, math.inf, 0.0)
+    yield CountedEvent(0, True, math.inf, 0.0)
     for column in range(here.shape[1]):
         mine, theirs = (
             np.sort(values[~np.isnan(values)]) for values in (here[:, column], there[:, column])
@@ -663,20 +683,23 @@ def _candidates(here: Floats, there: Floats, tail: float, slack: float) -> Itera
             continue
         cuts = np.unique(np.quantile(both, np.linspace(0, 1, 101), method="nearest"))
         for at_least in (True, False):
-            counts = [_count(values, cuts, at_least) / runs for values in (mine, theirs)]
-            likely, rare = _wilson(counts[0], runs, -z) - slack, _wilson(counts[1], runs, z)
+            counts = [_count_beyond(values, cuts, at_least) / runs for values in (mine, theirs)]
+            likely, rare = (
+                _bound_share(counts[0], runs, -z) - slack,
+                _bound_share(counts[1], runs, z),
+            )
             promise = np.log(np.maximum(likely, 1e-300)) - np.log(rare)
             best = int(promise.argmax())
-            yield Event(column, at_least, float(cuts[best]), float(promise[best]))
+            yield CountedEvent(column, at_least, float(cuts[best]), float(promise[best]))
 
 
-def _count(values: Floats, cuts: Floats, at_least: bool) -> Ints:
+def _count_beyond(values: Floats, cuts: Floats, at_least: bool) -> Ints:
     if at_least:
         return values.size - np.searchsorted(values, cuts, side="left")
     return np.searchsorted(values, cuts, side="right")
 
 
-def _wilson(share: Floats, runs: int, z: float) -> Floats:
+def _bound_share(share: Floats, runs: int, z: float) -> Floats:
     """Wilson's bound on a probability that was seen as this share of the runs: lower
     for z < 0, upper for z > 0.
     """

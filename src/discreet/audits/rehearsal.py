@@ -34,18 +34,18 @@ from discreet.trials.responses import middle_units, to_level, to_units
 from discreet.validation import check_arms, check_whole
 
 
-class Source(Protocol):
+class NoiseSource(Protocol):
     """Where noise comes from."""
 
     name: str
 
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+    def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
         """A sum with noise, in units of 1/grid."""
 
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+    def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """A sum and closeness with noise, in units of 1/grid."""
 
-    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+    def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
         """A sum with Gaussian noise, in units of 1/grid."""
 
     def respond(
@@ -54,7 +54,7 @@ class Source(Protocol):
         """A randomised response to an outcome, 0 or 1 but with a middle level."""
 
 
-class Live:
+class LiveNoise:
     """The noise of live trials."""
 
     name = "opendp"
@@ -62,15 +62,15 @@ class Live:
     def __init__(self) -> None:
         mechanisms.load_opendp()  # refused here, and not after the parts that numpy draws
 
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+    def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
         """As a live trial releases a sum."""
         return mechanisms.add_laplace(total, epsilon, grid)[0]
 
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+    def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """As a live trial releases both."""
         return mechanisms.add_laplace_noise(total, epsilon, grid)
 
-    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+    def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
         """As a live trial releases it."""
         return mechanisms.add_gaussian_noise(Totals(total), sigma, grid).sum
 
@@ -81,7 +81,7 @@ class Live:
         return mechanisms.respond(outcome, epsilon, gamma, middle_level=middle).value
 
 
-class Simulated:
+class SimulatedNoise:
     """The same laws drawn with numpy, a hundred times as fast, for audits only; not for
     Gaussian responses.
 
@@ -97,7 +97,7 @@ class Simulated:
         self.rng = np.random.default_rng(seed)
         self.ready: dict[float, list[int]] = {}
 
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+    def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
         """A sum with discrete Laplace noise."""
         drawn = self.ready.setdefault(epsilon / grid, [])
         if not drawn:
@@ -105,12 +105,12 @@ class Simulated:
             drawn += (two[0] - two[1]).tolist()
         return total + drawn.pop()
 
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+    def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """Both with noise of their own."""
-        near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
-        return Totals(self.noisy_sum(total.sum, epsilon, grid), near)
+        near = None if total.near is None else self.add_laplace_noise(total.near, epsilon, grid)
+        return Totals(self.add_laplace_noise(total.sum, epsilon, grid), near)
 
-    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+    def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
         """A sum with discrete Gaussian noise."""
         drawn = self.ready.setdefault(-sigma * grid, [])
         if not drawn:
@@ -133,22 +133,22 @@ class Simulated:
         )
 
 
-class Silent:
+class NoNoise:
     """No noise at all: what the raw outcomes would decide, for finding tables on which
     a leak would show.
     """
 
     name = "none"
 
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+    def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
         """The sum itself."""
         return total
 
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+    def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """Both themselves."""
         return total
 
-    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+    def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
         """The sum itself."""
         return total
 
@@ -161,26 +161,26 @@ class Silent:
         return int(outcome) if gamma is None else int(outcome) * 2**FINE_UNITS
 
 
-Table = Ints | Floats
+OutcomeTable = Ints | Floats
 """The outcome of each person (row) on each arm (column): 0 or 1, or a number between.
 """
-Keys = Callable[[int], bytes]
+KeySource = Callable[[int], bytes]
 """Where the key of a round comes from, given its number."""
 
 
-def fresh_keys(round: int) -> bytes:
+def draw_fresh_key(round: int) -> bytes:
     """As in a live trial: from the system's randomness, another one in every run."""
     return draw_key()
 
 
-def fixed_keys(seed: int) -> Keys:
+def make_fixed_keys(seed: int) -> KeySource:
     """Of a round always the same key: trials are dealt in the same way again, whatever
     the outcomes.
     """
     return lambda round: hashlib.sha256(f"{seed}/{round}".encode()).digest()
 
 
-class Opened(NamedTuple):
+class AnnouncedRound(NamedTuple):
     """What is announced before anybody is dealt in a round."""
 
     round: int
@@ -194,7 +194,7 @@ class Opened(NamedTuple):
 
 
 @dataclass
-class Transcript:
+class RehearsalTranscript:
     """What a trial publishes, so far."""
 
     arms: list[int] = field(default_factory=list)
@@ -203,7 +203,7 @@ class Transcript:
     stopped: bool = False
     """Whether it stopped by the strategy's rule."""
     recommendation: int | None = None
-    openings: list[Opened] = field(default_factory=list)
+    openings: list[AnnouncedRound] = field(default_factory=list)
     keys: list[tuple[int, str]] = field(default_factory=list)
     """(round, key) as they were revealed."""
     sites: list[str | None] = field(default_factory=list)
@@ -212,17 +212,19 @@ class Transcript:
     """When rounds were released: people come one a unit of time."""
 
 
-class Person(Protocol):
+class NextParticipant(Protocol):
     """Who comes next: what a person's outcome would be on each arm. The arm is drawn
     after that; the record is what staff know when they choose somebody.
     """
 
-    def __call__(self, number: int, site: str | None, record: Transcript) -> Sequence[float]:
+    def __call__(
+        self, number: int, site: str | None, record: RehearsalTranscript
+    ) -> Sequence[float]:
         """Person `number`, counted from 1."""
 
 
 @lru_cache(4096)
-def _drawn(key: bytes, number: int, *weights: int) -> int:
+def _draw_cached(key: bytes, number: int, *weights: int) -> int:
     """What `draw` says, kept: thousands of trials of an audit are dealt by one key."""
     return draw_arm(key, number, weights)
 
@@ -246,9 +248,9 @@ class Rehearsal:
         self,
         strategy: Strategy,
         people: int,
-        source: Source,
+        source: NoiseSource,
         arms: int = 2,
-        keys: Keys = fresh_keys,
+        keys: KeySource = draw_fresh_key,
         randomisation: Randomisation | None = None,
     ) -> None:
         check_strategy(strategy)
@@ -273,33 +275,37 @@ class Rehearsal:
 
     # --- what a mechanism or a mistake of your own may do otherwise -------------------
 
-    def key(self, round: int) -> bytes:
+    def draw_key(self, round: int) -> bytes:
         """The key of a round, drawn when it is opened."""
         return self.keys(round)
 
-    def deal(self, number: int, weights: list[int]) -> int:
+    def draw_arm(self, number: int, weights: list[int]) -> int:
         """The arm of a person, by the key of the round that was opened last."""
-        return _drawn(self.hidden[-1][1], number, *weights) if self.keyed else choose_first(weights)
+        return (
+            _draw_cached(self.hidden[-1][1], number, *weights)
+            if self.keyed
+            else choose_first(weights)
+        )
 
-    def delay(self, number: int, outcome: float) -> float:
+    def draw_delay(self, number: int, outcome: float) -> float:
         """How long after a person came their outcome is known."""
         return 0.0
 
-    def noisy(self, total: int) -> int:
+    def add_noise(self, total: int) -> int:
         """What is released for a sum of outcomes (both in units of what is due)."""
         if not self.strategy.trust_model.noised:
             return total
         grid = self.live.scale_grid(self.grid)
         if self.sigma > 0:
-            return self.source.gaussian_sum(total, self.sigma, grid)
-        return self.source.noisy_sum(total, self.epsilon, grid)
+            return self.source.add_gaussian_noise(total, self.sigma, grid)
+        return self.source.add_laplace_noise(total, self.epsilon, grid)
 
-    def noisy_totals(self, total: Totals) -> Totals:
+    def add_noise_to_totals(self, total: Totals) -> Totals:
         """What is released for everything that was summed."""
         if total.near is None:
-            return Totals(self.noisy(total.sum))
+            return Totals(self.add_noise(total.sum))
         noised = self.strategy.trust_model.noised
-        return self.source.noisy_totals(total, self.epsilon, self.grid) if noised else total
+        return self.source.add_noise_to_totals(total, self.epsilon, self.grid) if noised else total
 
     def respond(self, outcome: float) -> int:
         """What a person sends, in units of the grid: the outcome, or with local trust a
@@ -310,15 +316,15 @@ class Rehearsal:
             return self.source.respond(outcome, self.epsilon, gamma, self.middle)
         return round(outcome * self.grid)
 
-    def total(self, arm: int, phase: int) -> int:
+    def sum_batch(self, arm: int, phase: int) -> int:
         """What the people of a batch sent, added up."""
         return sum(self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), []))
 
-    def totals(self, arm: int, phase: int) -> Totals:
+    def sum_batch_totals(self, arm: int, phase: int) -> Totals:
         """What is summed for a batch, including closeness where that is released."""
         self.middle = self.live.find_middle_level(phase)
         if self.live.releases_only_sums:
-            return Totals(self.total(arm, phase))
+            return Totals(self.sum_batch(arm, phase))
         units = [self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), [])]
         if self.live.scale_grid(self.grid) != self.grid:
             units = [to_units(one / self.grid, 1) for one in units]
@@ -331,8 +337,10 @@ class Rehearsal:
     # --- a trial ----------------------------------------------------------------------
 
     def run(
-        self, people: Table | Person, site: Callable[[int], str | None] | None = None
-    ) -> Transcript:
+        self,
+        people: OutcomeTable | NextParticipant,
+        site: Callable[[int], str | None] | None = None,
+    ) -> RehearsalTranscript:
         """Run one trial on these outcomes; every run draws its own noise. `site` says
         where a person, counted from 1, comes from.
         """
@@ -342,12 +350,14 @@ class Rehearsal:
         return self.end()
 
     def begin(
-        self, people: Table | Person, site: Callable[[int], str | None] | None = None
+        self,
+        people: OutcomeTable | NextParticipant,
+        site: Callable[[int], str | None] | None = None,
     ) -> None:
         """Begin again, before the first person."""
         self.live.load(self._start)
         self.people, self.site = people if callable(people) else people.tolist(), site
-        self.record = Transcript()
+        self.record = RehearsalTranscript()
         self.batches: dict[tuple[int, int], list[int]] = {}
         """The people of each batch, by (arm, phase), counted from 0."""
         self.outcomes: list[float] = []
@@ -383,9 +393,9 @@ class Rehearsal:
 
     def _dealer(self, weights: list[int]) -> int:
         """Deals the next person."""
-        return self.deal(self.live.samples + 1, weights)
+        return self.draw_arm(self.live.samples + 1, weights)
 
-    def end(self) -> Transcript:
+    def end(self) -> RehearsalTranscript:
         """Reveal the keys that are still hidden, and return what was published."""
         self._reveal(math.inf)
         self.record.stopped = self.live.stopped
@@ -395,16 +405,16 @@ class Rehearsal:
     def _open(self) -> None:
         """A round is opened: its key is drawn, and committed to."""
         opening = self.live.open_round()
-        key = self.key(opening.round)
+        key = self.draw_key(opening.round)
         self.hidden.append((opening.round, key))
         said = (opening.round, opening.odds, opening.participants, commit_to(key))
-        self.record.openings.append(Opened(*said, len(self.outcomes) + 1))
+        self.record.openings.append(AnnouncedRound(*said, len(self.outcomes) + 1))
 
     def _enter(self, place: ArmBatch) -> None:
         """A person came, was dealt this place, and will have an outcome."""
         person = len(self.outcomes)
         outcome = self._outcome(person, place.arm)
-        wait = self.delay(person + 1, outcome)
+        wait = self.draw_delay(person + 1, outcome)
         if self.deadline is not None and wait > self.deadline:
             outcome, wait = 0.0, self.deadline
         self.outcomes.append(outcome)
@@ -454,7 +464,7 @@ class Rehearsal:
 
     def release(self, due: list[ArmBatch]) -> list[Release]:
         """Publish what is due, and decide."""
-        totals = self.live.combine([self.totals(arm, phase) for arm, phase, _ in due])
+        totals = self.live.combine([self.sum_batch_totals(arm, phase) for arm, phase, _ in due])
         grid = self.live.scale_grid(self.grid)
         raw = [total.sum / grid for total in totals if total is not None]
 
@@ -462,4 +472,4 @@ class Rehearsal:
             self.near = near
             self.decide(sums, raw)
 
-        return make_release(due, totals, grid, self.noisy_totals, decide)
+        return make_release(due, totals, grid, self.add_noise_to_totals, decide)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from discreet.studies.run import Step
+    from discreet.studies.run import StudyStep
     from discreet.trials.protocol import Protocol
 
 
@@ -275,11 +275,11 @@ def _compiling_told(console: "Console") -> AbstractContextManager[None]:
     return notify_of_compilation(lambda: console.print(COMPILING))
 
 
-def _lines() -> Callable[["Step"], None]:
+def _lines() -> Callable[["StudyStep"], None]:
     """How far a study is, in a line every half minute."""
     last = time.monotonic()
 
-    def show(step: "Step") -> None:
+    def show(step: "StudyStep") -> None:
         nonlocal last
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
@@ -289,7 +289,7 @@ def _lines() -> Callable[["Step"], None]:
 
 
 @contextmanager
-def sweep_bar() -> Iterator[Callable[["Step"], None]]:
+def sweep_bar() -> Iterator[Callable[["StudyStep"], None]]:
     """Two bars, for all cells and for the one at work, if a person is watching; else a
     line now and then.
     """
@@ -304,7 +304,7 @@ def sweep_bar() -> Iterator[Callable[["Step"], None]]:
     everything: list[TaskID] = []
     cells: dict[str, TaskID] = {}
 
-    def show(step: "Step") -> None:
+    def show(step: "StudyStep") -> None:
         if not everything:
             everything.append(bars.add_task("all cells", total=step.total, completed=step.done))
         if step.cell not in cells:

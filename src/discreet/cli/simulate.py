@@ -67,7 +67,7 @@ def sweep(
     """
     from contextlib import nullcontext
 
-    from discreet.studies.run import dask_executor, run_study
+    from discreet.studies.run import connect_dask, run_study
     from discreet.studies.study import Study
     from discreet.tabular import require_polars
 
@@ -80,7 +80,7 @@ def sweep(
         )
     for words in wanted.left_out:
         tell(f"left out: {words}")
-    cluster = dask_executor(address) if address else nullcontext()
+    cluster = connect_dask(address) if address else nullcontext()
     try:
         with quiet_warnings(), cluster as executor, sweep_bar() as show:
             found = run_study(wanted, out, executor, show, threads)
@@ -310,9 +310,9 @@ def simulate(
     else:
         from discreet.reports.summaries import simulation_document
         from discreet.reports.terminal import render
-        from discreet.studies.study import extras
+        from discreet.studies.study import describe_extras
 
-        render(simulation_document(found, instance, extras(strategy)))
+        render(simulation_document(found, instance, describe_extras(strategy)))
 
 
 def simulation_report(

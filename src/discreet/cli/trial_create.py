@@ -190,7 +190,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     """
     from discreet.scale import YES_NO
     from discreet.strategies.presets import with_outcomes
-    from discreet.studies.study import extras
+    from discreet.studies.study import describe_extras
     from discreet.trials.protocol import MISSING
     from discreet.wording import privacy_words, reason_words
 
@@ -202,7 +202,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(
             f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
         )
-    if design := extras(with_outcomes(strategy, YES_NO)):
+    if design := describe_extras(with_outcomes(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
     if kept.question:
         click.echo(f"Question: {kept.question}")

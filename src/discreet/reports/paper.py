@@ -31,31 +31,31 @@ from discreet.reports.document import (
     Verdicts,
 )
 from discreet.reports.html import render
-from discreet.studies.findings import Finding, find
+from discreet.studies.findings import Finding, judge_paper
 from discreet.studies.paper import (
     DELTA,
     LEAST_LOCAL,
     SEED,
     THRESHOLDS,
     PaperRows,
-    Row,
     Say,
     Scope,
+    TableRow,
+    find_switch,
     make_scope,
     run_paper,
-    switch_of,
 )
 from discreet.studies.questions import (
     EPSILON,
-    Asked,
-    Measured,
-    answer,
-    ask,
-    lower_constant,
-    per_log,
-    rounds_limit,
+    MeasuredCell,
+    QuestionScope,
+    compute_lower_constant,
+    compute_rounds_limit,
+    compute_upper_constant,
+    judge_question,
+    make_question_scope,
     run_question,
-    upper_constant,
+    scale_by_log_delta,
 )
 from discreet.studies.run import OnStep
 from discreet.trust import TRUSTS
@@ -133,13 +133,13 @@ def reproduce(
     if say is not None:
         say("drawing the pictures")
     rows = table.to_dicts()
-    findings = find(rows, chosen)
+    findings = judge_paper(rows, chosen)
     files = write_report(target, rows, chosen, findings)
     return Reproduction(target, chosen, table, findings, files, time.perf_counter() - started)
 
 
 def write_report(
-    folder: Path, rows: Sequence[Row], scope: Scope, findings: Sequence[Finding]
+    folder: Path, rows: Sequence[TableRow], scope: Scope, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
     """Draw every picture (PNG, SVG and PDF under figures/), write report.html; the
     pictures' files.
@@ -241,7 +241,7 @@ def _instance_section(
         drawn[view] = charts.samples_by_epsilon(rows, arms, trust, title=view.title, bound=bound)
     limits = charts.sample_limits(drawn.values())
     means = ", ".join(f"{mean:g}" for mean in arms.means)
-    switch = f"{switch_of(instance, trust):.3g}"
+    switch = f"{find_switch(instance, trust):.3g}"
     lead = f"Means {means}. Switch of regimes, by the formula, at ε = {switch}."
     parts: list[Part] = [Paragraph(lead)]
     for view, data in drawn.items():
@@ -286,7 +286,7 @@ def _make_paper_table(table: PaperRows, view: _View) -> Table:
     return Table(["ε", *(shown_name(name) for name in names), "lower bound"], lines, caption)
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: TableRow | None) -> str:
     if row is None:
         return "–"
     words = "none stopped"
@@ -340,7 +340,7 @@ def _method(scope: Scope) -> Section:
     return Section("How this was made", [List(items)])
 
 
-Cells = Sequence[Measured]
+Cells = Sequence[MeasuredCell]
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ class Answer:
     """What a study came to, and where it is."""
 
     folder: Path
-    asked: Asked
+    asked: QuestionScope
     table: "pl.DataFrame"
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
@@ -387,18 +387,18 @@ def study(
     Started again in the same folder it goes on where it was.
     """
     charts.require_matplotlib()
-    asked = ask(name, runs, quick)
+    asked = make_question_scope(name, runs, quick)
     started, target = time.perf_counter(), Path(folder)
     table, cells = run_question(target, asked, progress, say)
     if say is not None:
         say("drawing the pictures")
-    findings = answer(name, cells)
+    findings = judge_question(name, cells)
     files = write_answer(target, asked, cells, findings)
     return Answer(target, asked, table, findings, files, time.perf_counter() - started)
 
 
 def write_answer(
-    folder: Path, asked: Asked, cells: Cells, findings: Sequence[Finding]
+    folder: Path, asked: QuestionScope, cells: Cells, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
     """Draw every picture (PNG, SVG and PDF under figures/), write report.html; the
     pictures' files.
@@ -443,7 +443,10 @@ LEADS = {
 
 
 def _line(
-    cells: Cells, x: Callable[[Measured], float], y: Callable[[Measured], float], **look: Any
+    cells: Cells,
+    x: Callable[[MeasuredCell], float],
+    y: Callable[[MeasuredCell], float],
+    **look: Any,
 ) -> Line:
     """A line through some cells, from the left to the right."""
     ordered = sorted(cells, key=x)
@@ -458,7 +461,7 @@ def _line(
     )
 
 
-def _number(cell: Measured, key: str) -> float:
+def _number(cell: MeasuredCell, key: str) -> float:
     return math.nan if cell.row[key] is None else float(cell.row[key])
 
 
@@ -485,7 +488,7 @@ def _round_pictures(instance: str, cells: Cells) -> list[Lines]:
     """Rounds against ε with the bound of AdaP-TT; and unstopped runs of one episode."""
     rounds, bounds = list[Line](), list[Line]()
 
-    def level(cell: Measured) -> float:
+    def level(cell: MeasuredCell) -> float:
         return float(cell.strategy.epsilon or 0)
 
     private = [cell for cell in cells if cell.strategy.epsilon is not None]
@@ -494,7 +497,9 @@ def _round_pictures(instance: str, cells: Cells) -> list[Lines]:
         mine = [cell for cell in by_arm if cell.strategy.name == name]
         rounds.append(_line(mine, level, lambda cell: _number(cell, "rounds_mean")))
         if name == "adap-tt":
-            bounds.append(_line(mine, level, rounds_limit, label="bound of AdaP-TT", look=6))
+            bounds.append(
+                _line(mine, level, compute_rounds_limit, label="bound of AdaP-TT", look=6)
+            )
     across = "ε (stronger privacy to the left)"
     found = [Lines(f"{instance}, rounds", across, "rounds, mean", (*rounds, *bounds), (), True)]
     whole = [cell for cell in private if cell.strategy.name == "adap-tt"]
@@ -519,10 +524,15 @@ def _delta_pictures(instance: str, cells: Cells) -> list[Lines]:
     found = []
     for name in _names(cells):
         mine = [cell for cell in cells if cell.strategy.name == name]
-        line = _line(mine, lambda cell: -math.log10(cell.strategy.delta), per_log, label="measured")
-        levels = [Level("lower constant", lower_constant(mine[0]))]
-        if math.isfinite(upper_constant(mine[0])):
-            levels.append(Level("upper constant", upper_constant(mine[0])))
+        line = _line(
+            mine,
+            lambda cell: -math.log10(cell.strategy.delta),
+            scale_by_log_delta,
+            label="measured",
+        )
+        levels = [Level("lower constant", compute_lower_constant(mine[0]))]
+        if math.isfinite(compute_upper_constant(mine[0])):
+            levels.append(Level("upper constant", compute_upper_constant(mine[0])))
         title = f"{instance}, {shown_name(name)}"
         across = "log10(1/δ) (fewer errors to the right)"
         found.append(Lines(title, across, "mean samples over log(1/δ)", (line,), tuple(levels)))
@@ -539,22 +549,26 @@ PICTURES: dict[str, Callable[[str, Cells], list[Lines]]] = {
 # --- the tables -----------------------------------------------------------------------
 
 
-def _own_shares(cell: Measured) -> list[str]:
+def _own_shares(cell: MeasuredCell) -> list[str]:
     return [str(cell.strategy.beta)]
 
 
-def _own_rounds(cell: Measured) -> list[str]:
+def _own_rounds(cell: MeasuredCell) -> list[str]:
     level = "–" if cell.strategy.epsilon is None else f"{cell.strategy.epsilon:g}"
     episodes = cell.strategy.episodes if cell.strategy.is_phased else "–"
-    return [episodes, level, short(rounds_limit(cell))]
+    return [episodes, level, short(compute_rounds_limit(cell))]
 
 
-def _own_deltas(cell: Measured) -> list[str]:
-    constants = (per_log(cell), lower_constant(cell), upper_constant(cell))
+def _own_deltas(cell: MeasuredCell) -> list[str]:
+    constants = (
+        scale_by_log_delta(cell),
+        compute_lower_constant(cell),
+        compute_upper_constant(cell),
+    )
     return [f"{cell.strategy.delta:g}", *map(short, constants)]
 
 
-OWN: dict[str, tuple[list[str], Callable[[Measured], list[str]]]] = {
+OWN: dict[str, tuple[list[str], Callable[[MeasuredCell], list[str]]]] = {
     "beta": (["β"], _own_shares),
     "adaptivity": (["episodes", "ε", "bound"], _own_rounds),
     "delta": (["δ", "over log(1/δ)", "lower", "upper"], _own_deltas),

@@ -20,7 +20,7 @@ from discreet.wording import (
 )
 
 if TYPE_CHECKING:
-    from discreet.audits.correctness import Correctness
+    from discreet.audits.correctness import CorrectnessAudit
     from discreet.audits.privacy import PrivacyAudit
     from discreet.theory.bounds import Bounds
 
@@ -336,7 +336,7 @@ def _sweep_table(instance: str, rows: list[dict[str, Any]]) -> Table:
 # --- audits ---------------------------------------------------------------------------
 
 
-def correctness_document(found: "Correctness") -> Document:
+def correctness_document(found: "CorrectnessAudit") -> Document:
     """Build the document of an audit of δ: a row for each instance, and the verdict."""
     head = ["instance", "wrong", "not stopped", "error rate between", "δ is"]
     title = f"Wrong answers of {found.strategy.shown}, δ = {found.delta:g}"
@@ -352,16 +352,16 @@ def correctness_document(found: "Correctness") -> Document:
             f"{case.errors} of {case.runs}",
             str(case.unstopped),
             f"{case.low:.2%} … {case.high:.2%}",
-            case.verdict if found.promised else "no promise",  # is not cut
+            case.verdict if found.is_promised else "no promise",  # is not cut
         ]
         for case in found.cases
     ]
     worst = found.worst
     share = f"{worst.errors / worst.runs:.2%}"
-    if found.violated:
+    if found.is_violated:
         verdict = f"VIOLATED: on '{worst.name}' {share} of the answers were wrong."
     else:
-        kept = "Not violated" if found.promised else "Not promised"
+        kept = "Not violated" if found.is_promised else "Not promised"
         verdict = f"{kept}; most errors on '{worst.name}': {share}."
     rule = f"{found.rule[0].upper()}{found.rule[1:]}."
     parts: list[Part] = [Table(head, rows), Paragraph(rule), Paragraph(verdict)]
@@ -398,7 +398,7 @@ def privacy_document(found: "PrivacyAudit") -> Document:
     if found.gamma is not None:
         note = f"γ = {found.gamma:g} was subtracted from the larger probability."
         parts.append(Note(note))
-    if found.violated:
+    if found.is_violated:
         verdict = f"VIOLATED: {worst.name}, ε is at least {worst.low:.3f}, not {found.epsilon:g}."
     else:
         verdict = f"No violation found; the largest bound, {worst.low:.3f}, is on '{worst.name}'."

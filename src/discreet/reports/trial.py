@@ -180,9 +180,9 @@ def _outside(status: Said) -> list[tuple[str, str]]:
 
 def _design(strategy: Said) -> list[tuple[str, str]]:
     """What else was chosen of the strategy."""
-    from discreet.studies.study import extras
+    from discreet.studies.study import describe_extras
 
-    chosen = extras(Strategy.from_dict(dict(strategy)))
+    chosen = describe_extras(Strategy.from_dict(dict(strategy)))
     return [("Design", chosen)] if chosen else []
 
 

@@ -17,13 +17,13 @@ from discreet.studies.paper import (
     STRATEGIES,
     THRESHOLDS,
     PaperRows,
-    Row,
     Scope,
-    switch_of,
+    TableRow,
+    find_switch,
 )
 from discreet.wording import short, shown_name
 
-Chosen = tuple[str, str]
+StrategyChoice = tuple[str, str]
 """A strategy and its threshold."""
 
 
@@ -38,31 +38,33 @@ class Finding:
     evidence: tuple[str, ...]
 
 
-class Tally:
+class CellTally:
     """In how many cells a claim holds, of how many."""
 
     def __init__(self, hits: int = 0, of: int = 0) -> None:
         self.hits = hits
-        self.of = of
+        self.total = of
 
     def add(self, hits: int, of: int) -> None:
         """Count some more cells."""
         self.hits += hits
-        self.of += of
+        self.total += of
 
-    def finding(self, trust: str, claim: str, evidence: Sequence[str]) -> Finding | None:
+    def make_finding(self, trust: str, claim: str, evidence: Sequence[str]) -> Finding | None:
         """None if there was no cell to judge by."""
-        return Finding(self.verdict, trust, claim, tuple(evidence)) if self.of else None
+        return Finding(self.verdict, trust, claim, tuple(evidence)) if self.total else None
 
     @property
     def verdict(self) -> str:
         """Whether the cells agree with the claim."""
-        if self.hits == self.of:
+        if self.hits == self.total:
             return "agrees"
-        return "differs" if self.hits < self.of / 2 else "agrees in part"
+        return "differs" if self.hits < self.total / 2 else "agrees in part"
 
 
-def compare(table: PaperRows, tally: Tally, one: Chosen, other: Chosen) -> str:
+def compare_cells(
+    table: PaperRows, tally: CellTally, one: StrategyChoice, other: StrategyChoice
+) -> str:
     """Count the cells in which the first has the smaller mean, and say it with medians
     beside.
     """
@@ -73,14 +75,14 @@ def compare(table: PaperRows, tally: Tally, one: Chosen, other: Chosen) -> str:
     return f"{means} of {len(pairs)} cells by means, {medians} by medians"
 
 
-def span(values: Sequence[float], digits: int = 2) -> str:
+def format_span(values: Sequence[float], digits: int = 2) -> str:
     """From the smallest to the largest, in words."""
     low = f"{min(values):.{digits}g}"
     high = f"{max(values):.{digits}g}"
     return low if low == high else f"{low} to {high}"
 
 
-def errors(table: PaperRows, trust: str) -> Finding:
+def judge_error_rates(table: PaperRows, trust: str) -> Finding:
     """Whether the error rate is at most δ, in every cell."""
     parts = list[str]()
     clean = list[str]()
@@ -90,10 +92,10 @@ def errors(table: PaperRows, trust: str) -> Finding:
         places = [(instance, level) for instance in table.scope.instances for level in levels]
         found = [table.find(where, trust, name, threshold, level) for where, level in places]
         rows = [row for row in found if row]
-        above = _above_delta(rows)
+        above = _count_above_delta(rows)
         broken += above
         if any(row["errors"] for row in rows):
-            words = f"{shown_name(name)} ({threshold}): {_wrong(rows)}"
+            words = f"{shown_name(name)} ({threshold}): {_describe_errors(rows)}"
             parts.append(words + (f", {above} cells above δ for certain" if above else ""))
         elif rows:
             clean.append(f"{shown_name(name)} ({threshold})")
@@ -107,20 +109,20 @@ def errors(table: PaperRows, trust: str) -> Finding:
     return Finding("differs" if broken else "agrees", trust, claim, tuple(parts))
 
 
-def _above_delta(rows: Sequence[Row]) -> int:
+def _count_above_delta(rows: Sequence[TableRow]) -> int:
     """Cells whose error rate exceeds δ for certain, at 5 % for all together."""
     lows = [clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows]
     return sum(low > DELTA for low in lows)
 
 
-def _wrong(rows: Sequence[Row]) -> str:
+def _describe_errors(rows: Sequence[TableRow]) -> str:
     most = max(rows, key=lambda row: row["errors"] / row["runs"])
     wrong = sum(row["errors"] for row in rows)
     runs = sum(row["runs"] for row in rows)
     return f"{wrong} wrong of {runs}, at most {most['errors']} in a cell of {most['runs']}"
 
 
-def bets(table: PaperRows, trust: str, rivals: Sequence[Chosen]) -> Finding | None:
+def judge_bet_se(table: PaperRows, trust: str, rivals: Sequence[StrategyChoice]) -> Finding | None:
     """By medians: a few runs that all but never stop can rule a mean."""
     parts = []
     for name, threshold in rivals:
@@ -139,63 +141,63 @@ def bets(table: PaperRows, trust: str, rivals: Sequence[Chosen]) -> Finding | No
 ADAPTIVE = ("adap-tt", "adap-tt-star")
 
 
-def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
+def judge_paper(rows: Sequence[TableRow], scope: Scope) -> tuple[Finding, ...]:
     """What agrees with the paper and what does not, all of it computed from the
     table.
     """
     table = PaperRows(rows, scope)
     checks: dict[str, list[Callable[[PaperRows], Finding | None]]] = {
         "global": [
-            _beats_dp_se,
-            _provable_ranking,
-            _authors_dp_se,
-            _star_improves,
-            _two_regimes,
-            _never_stop,
-            _heavy_tails,
-            lambda table: errors(table, "global"),
-            _bets_global,
+            _judge_against_dp_se,
+            _judge_provable_ranking,
+            _judge_authors_dp_se,
+            _judge_star,
+            _judge_regimes,
+            _judge_stopping,
+            _judge_tails,
+            lambda table: judge_error_rates(table, "global"),
+            _judge_bet_se_global,
         ],
         "local": [
-            _local_free,
-            _local_price,
-            _switches,
-            lambda table: errors(table, "local"),
-            _bets_local,
+            _judge_local_freedom,
+            _judge_local_cost,
+            _judge_switches,
+            lambda table: judge_error_rates(table, "local"),
+            _judge_bet_se_local,
         ],
     }
     found = [check(table) for trust in checks if trust in scope.levels for check in checks[trust]]
     return tuple(finding for finding in found if finding is not None)
 
 
-def _beats_dp_se(table: PaperRows) -> Finding | None:
+def _judge_against_dp_se(table: PaperRows) -> Finding | None:
     rivals = {AUTHORS: "the DP-SE of the authors' code", "dp-se": "DP-SE as published"}
     parts = []
-    tally = Tally()
+    tally = CellTally()
     for rival, words in rivals.items():
         for name in ADAPTIVE:
-            counts = compare(table, tally, (name, "empirical"), (rival, "empirical"))
+            counts = compare_cells(table, tally, (name, "empirical"), (rival, "empirical"))
             parts.append(f"{shown_name(name)} is below {words} in {counts}")
     claim = (
         "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than "
         "DP-SE at every ε."
     )
-    return tally.finding("global", claim, parts)
+    return tally.make_finding("global", claim, parts)
 
 
-def _provable_ranking(table: PaperRows) -> Finding | None:
+def _judge_provable_ranking(table: PaperRows) -> Finding | None:
     ours = (("adap-tt", "proved"), ("adap-tt-star", "printed"), ("adap-tt-star", "proved"))
     parts = []
-    tally = Tally()
+    tally = CellTally()
     for name, threshold in ours:
-        counts = compare(table, tally, (name, threshold), ("dp-se", "proved"))
+        counts = compare_cells(table, tally, (name, threshold), ("dp-se", "proved"))
         words = "printed = proved" if name == "adap-tt" else threshold
         parts.append(f"{shown_name(name)} ({words}) is below DP-SE in {counts}")
     claim = "The same ranking with thresholds that guarantee the error rate."
-    return tally.finding("global", claim, parts)
+    return tally.make_finding("global", claim, parts)
 
 
-def _authors_dp_se(table: PaperRows) -> Finding | None:
+def _judge_authors_dp_se(table: PaperRows) -> Finding | None:
     pairs = list(table.pairs("global", (AUTHORS, "empirical"), ("dp-se", "proved")))
     if not pairs:
         return None
@@ -211,12 +213,12 @@ def _authors_dp_se(table: PaperRows) -> Finding | None:
     return Finding("differs" if more else "agrees", "global", claim, evidence)
 
 
-def _star_improves(table: PaperRows) -> Finding | None:
+def _judge_star(table: PaperRows) -> Finding | None:
     parts = []
-    tally = Tally()
+    tally = CellTally()
     for threshold in THRESHOLDS["global"]:
         pairs = list(table.pairs("global", ("adap-tt-star", threshold), ("adap-tt", threshold)))
-        private = [p for p in pairs if p.epsilon < switch_of(p.instance, "global")]
+        private = [p for p in pairs if p.epsilon < find_switch(p.instance, "global")]
         below = [p.one["mean"] < p.other["mean"] for p in private]
         free = [p for p in pairs if p.epsilon >= 10]
         near = [abs(p.one["mean"] / p.other["mean"] - 1) <= 0.1 for p in free]
@@ -230,10 +232,10 @@ def _star_improves(table: PaperRows) -> Finding | None:
     claim = (
         "AdaP-TT* improves on AdaP-TT where privacy is high, and equals it where privacy is low."
     )
-    return tally.finding("global", claim, parts)
+    return tally.make_finding("global", claim, parts)
 
 
-def _slopes(table: PaperRows, trust: str, name: str, threshold: str) -> dict[str, float]:
+def _compute_slopes(table: PaperRows, trust: str, name: str, threshold: str) -> dict[str, float]:
     """d log of the median / d log ε between the two smallest ε, of the instances whose
     switch lies above both. Medians, as a few runs that hardly stop can rule a mean.
     """
@@ -245,37 +247,39 @@ def _slopes(table: PaperRows, trust: str, name: str, threshold: str) -> dict[str
         low = table.find(instance, trust, name, threshold, first)
         high = table.find(instance, trust, name, threshold, second)
         known = low and high and low["median"] and high["median"]
-        if low and high and known and second < switch_of(instance, trust):
+        if low and high and known and second < find_switch(instance, trust):
             rise = math.log(high["median"]) - math.log(low["median"])
             found[instance] = rise / math.log(second / first)
     return found
 
 
-def _grows(slopes: dict[str, float], form: str) -> str:
+def _describe_growth(slopes: dict[str, float], form: str) -> str:
     """How medians grow as ε falls, and on which instances that was seen."""
     middle = float(np.median(list(slopes.values())))
     return f"ε^{middle:{form}} ({', '.join(slopes)})"
 
 
-def _two_regimes(table: PaperRows) -> Finding | None:
+def _judge_regimes(table: PaperRows) -> Finding | None:
     levels = table.scope.levels["global"]
     if len(levels) < 3:
         return None
     top = max(levels)
     parts = []
-    tally = Tally()
+    tally = CellTally()
     for threshold in ("empirical", "proved"):
         for name in ADAPTIVE:
             pairs = table.pairs("global", (name, threshold), ("ttucb", threshold))
             ratios = [p.one["median"] / p.other["median"] for p in pairs if p.epsilon == top]
-            slopes = _slopes(table, "global", name, threshold)
+            slopes = _compute_slopes(table, "global", name, threshold)
             words = f"Medians of {shown_name(name)}, {threshold}: "
-            words += f"for small ε they grow like {_grows(slopes, '.2g')}, " if slopes else ""
+            words += (
+                f"for small ε they grow like {_describe_growth(slopes, '.2g')}, " if slopes else ""
+            )
             if ratios:
                 tally.add(max(ratios) <= 4.2, 1)
-                words += f"at ε = {top:g} they are {span(ratios)} times TTUCB's"
+                words += f"at ε = {top:g} they are {format_span(ratios)} times TTUCB's"
             parts.append(words)
-    parts += _switch_lines(table, "global")
+    parts += _describe_switches(table, "global")
     claim = (
         "Two regimes: samples depend on ε below the switch, not above it, where they are at most "
         "four times TTUCB's."
@@ -283,7 +287,7 @@ def _two_regimes(table: PaperRows) -> Finding | None:
     return Finding(tally.verdict, "global", claim, tuple(parts))
 
 
-def _never_stop(table: PaperRows) -> Finding:
+def _judge_stopping(table: PaperRows) -> Finding:
     levels = table.scope.levels["global"]
     parts = []
     for instance in table.scope.instances:
@@ -311,7 +315,7 @@ def _has_ties(instance: str) -> bool:
     return len(set(benchmarks[instance].means)) < benchmarks[instance].arms
 
 
-class _Spread(NamedTuple):
+class _CellSpread(NamedTuple):
     """How far the runs of a cell lie apart; compared by the standard deviation
     first.
     """
@@ -322,14 +326,14 @@ class _Spread(NamedTuple):
     mean_in_medians: float
 
 
-def at_half_epsilon(instance: str, epsilon: float) -> bool:
+def has_gap_of_half_epsilon(instance: str, epsilon: float) -> bool:
     """Whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s rule
     meet.
     """
     return any(abs(gap - epsilon / 2) < 1e-9 for gap in benchmarks[instance].gaps)
 
 
-def _spreads(table: PaperRows, threshold: str) -> list[_Spread]:
+def _measure_spreads(table: PaperRows, threshold: str) -> list[_CellSpread]:
     """Of AdaP-TT*, where every run stopped."""
     found = []
     for pair in table.pairs("global", ("adap-tt-star", threshold), ("dp-se", "proved")):
@@ -337,15 +341,17 @@ def _spreads(table: PaperRows, threshold: str) -> list[_Spread]:
         if row["std"] is not None and row["unstopped"] == 0:
             std = row["std"] / row["mean"]
             median = row["mean"] / row["median"]
-            found.append(_Spread(std, pair.instance, pair.epsilon, median))
+            found.append(_CellSpread(std, pair.instance, pair.epsilon, median))
     return found
 
 
-def _heavy_tails(table: PaperRows) -> Finding | None:
+def _judge_tails(table: PaperRows) -> Finding | None:
     parts = []
     for threshold in THRESHOLDS["global"]:
-        spreads = _spreads(table, threshold)
-        halves = [spread for spread in spreads if at_half_epsilon(spread.instance, spread.epsilon)]
+        spreads = _measure_spreads(table, threshold)
+        halves = [
+            spread for spread in spreads if has_gap_of_half_epsilon(spread.instance, spread.epsilon)
+        ]
         others = [spread.std_in_means for spread in spreads if spread not in halves]
         if halves and others:
             most = max(halves)
@@ -362,67 +368,69 @@ def _heavy_tails(table: PaperRows) -> Finding | None:
     return Finding("not in the paper", "global", claim, tuple(parts))
 
 
-def _bets_global(table: PaperRows) -> Finding | None:
+def _judge_bet_se_global(table: PaperRows) -> Finding | None:
     proved = [(name, "proved") for name in ("dp-se", "adap-tt-star", "adap-tt")]
-    return bets(table, "global", [*proved, ("adap-tt-star", "empirical")])
+    return judge_bet_se(table, "global", [*proved, ("adap-tt-star", "empirical")])
 
 
-def _local_free(table: PaperRows) -> Finding | None:
+def _judge_local_freedom(table: PaperRows) -> Finding | None:
     top = max(table.scope.levels["local"])
     parts = []
-    tally = Tally()
+    tally = CellTally()
     for threshold in THRESHOLDS["local"]:
         pairs = table.pairs("local", ("ctb-tt", threshold), ("ttucb", threshold))
         both = [(pair.one, pair.other) for pair in pairs if pair.epsilon == top]
         ratios = [one["mean"] / other["mean"] for one, other in both]
         if ratios:
-            parts.append(f"{threshold}: {span(ratios, 4)} times TTUCB's samples at ε = {top:g}")
-            tally.add(sum(_same_mean(one, other) for one, other in both), len(both))
+            parts.append(
+                f"{threshold}: {format_span(ratios, 4)} times TTUCB's samples at ε = {top:g}"
+            )
+            tally.add(sum(_have_same_mean(one, other) for one, other in both), len(both))
     claim = "Where privacy is low, CTB-TT needs what TTUCB needs."
-    return tally.finding("local", claim, parts)
+    return tally.make_finding("local", claim, parts)
 
 
-def _same_mean(one: Row, other: Row) -> bool:
+def _have_same_mean(one: TableRow, other: TableRow) -> bool:
     """Up to four standard errors."""
     return bool(abs(one["mean"] - other["mean"]) <= 4 * math.hypot(one["sem"], other["sem"]))
 
 
-def _local_price(table: PaperRows) -> Finding | None:
-    slopes = {kind: _slopes(table, "local", "ctb-tt", kind) for kind in THRESHOLDS["local"]}
+def _judge_local_cost(table: PaperRows) -> Finding | None:
+    slopes = {kind: _compute_slopes(table, "local", "ctb-tt", kind) for kind in THRESHOLDS["local"]}
     if not all(slopes.values()):
         return None
-    parts = [f"{threshold}: {_grows(mine, '.3g')}" for threshold, mine in slopes.items()]
+    parts = [f"{threshold}: {_describe_growth(mine, '.3g')}" for threshold, mine in slopes.items()]
     every = [slope for mine in slopes.values() for slope in mine.values()]
-    tally = Tally(sum(abs(slope + 2) < 0.25 for slope in every), len(every))
+    tally = CellTally(sum(abs(slope + 2) < 0.25 for slope in every), len(every))
     evidence = "Between the two smallest ε simulated CTB-TT's median grows like "
     claim = "Where privacy is high, samples grow like ε^−2."
-    return tally.finding("local", claim, [f"{evidence}{', '.join(parts)}."])
+    return tally.make_finding("local", claim, [f"{evidence}{', '.join(parts)}."])
 
 
-def _switches(table: PaperRows) -> Finding | None:
-    tally = Tally()
+def _judge_switches(table: PaperRows) -> Finding | None:
+    tally = CellTally()
     for instance in table.scope.instances:
-        tally.add(switch_of(instance, "local") / switch_of(instance, "global") >= 5, 1)
-    evidence = (*_switch_lines(table, "local"), *_switch_lines(table, "global"))
+        tally.add(find_switch(instance, "local") / find_switch(instance, "global") >= 5, 1)
+    evidence = (*_describe_switches(table, "local"), *_describe_switches(table, "global"))
     claim = (
         "The switch of regimes lies an order of magnitude higher under local than under global "
         "privacy."
     )
-    return tally.finding("local", claim, evidence)
+    return tally.make_finding("local", claim, evidence)
 
 
 READ_OFF = {"global": "0.1 and 0.4", "local": "4 and 2"}
 """What the paper says of mu1 and mu2."""
 
 
-def _switch_lines(table: PaperRows, trust: str) -> tuple[str, str]:
+def _describe_switches(table: PaperRows, trust: str) -> tuple[str, str]:
     """Where the shaded lines stand, and that the paper has them elsewhere."""
-    lines = [f"{name} {switch_of(name, trust):.2g}" for name in table.scope.instances]
+    lines = [f"{name} {find_switch(name, trust):.2g}" for name in table.scope.instances]
     return (
         f"The switch lines, {trust} privacy, are the formula's: {', '.join(lines)}.",
         f"The paper's values ({READ_OFF[trust]} on mu1 and mu2) are read off its plots.",
     )
 
 
-def _bets_local(table: PaperRows) -> Finding | None:
-    return bets(table, "local", [("ctb-tt", "proved"), ("ctb-tt", "empirical")])
+def _judge_bet_se_local(table: PaperRows) -> Finding | None:
+    return judge_bet_se(table, "local", [("ctb-tt", "proved"), ("ctb-tt", "empirical")])

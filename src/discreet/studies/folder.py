@@ -26,19 +26,19 @@ from discreet.results import COLUMNS, DATED, Results
 from discreet.simulation import engine
 from discreet.simulation.user_strategies import describe_identity
 from discreet.strategies.strategy import Strategy
-from discreet.studies.study import Cell, Study, title
+from discreet.studies.study import Cell, Study, make_title
 from discreet.validation import named
 from discreet.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_RUNS = 4 * engine.RUNS_PER_GENERATOR
+RUNS_PER_BLOCK = 4 * engine.RUNS_PER_GENERATOR
 """Runs in a block: the unit of work, and of what an interruption can lose."""
-FORMAT = 1
-TEMPORARY = re.compile(r"\..+\.tmp")
+FOLDER_FORMAT = 1
+TEMPORARY_FILE = re.compile(r"\..+\.tmp")
 BLOCK_FILE = re.compile(r"(\d{9})-(\d{9})\.parquet")
-KEPT = "the finished blocks are kept: "
+KEPT_WORDS = "the finished blocks are kept: "
 """Said where the disk is full."""
 
 
@@ -56,18 +56,18 @@ class StudyFolder:
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
         self.folder = folder
-        self.keys = {cell: cell_key(study, cell) for cell in study.cells}
+        self.keys = {cell: make_cell_key(study, cell) for cell in study.cells}
         self.blocks: dict[Cell, dict[Block, Results]] = {cell: {} for cell in study.cells}
 
     def begin(self) -> None:
         """Pin the study and drop what a killed process was writing."""
         cells = {key: cell.title for cell, key in self.keys.items()}
-        manifest = {**_pinned(self.study), "cells": cells}
+        manifest = {**_make_manifest(self.study), "cells": cells}
         document = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         path = self.folder / "study.json"
         if not path.exists() or path.read_text(encoding="utf-8") != document:
-            write(path, document, KEPT)
-        for place in (self.folder, *map(self._place, self.keys)):
+            write(path, document, KEPT_WORDS)
+        for place in (self.folder, *map(self._locate, self.keys)):
             for left in place.glob(".*.tmp"):
                 left.unlink(missing_ok=True)
 
@@ -79,38 +79,38 @@ class StudyFolder:
     def read(self) -> None:
         """Read the blocks that are there; refuse foreign ones."""
         for cell in self.keys:
-            for path in sorted(self._place(cell).glob("[0-9]*.parquet")):
+            for path in sorted(self._locate(cell).glob("[0-9]*.parquet")):
                 match = BLOCK_FILE.fullmatch(path.name)
                 assert match is not None
                 block = Block(cell, int(match[1]), int(match[2]))
                 try:
                     results = Results.load(path)
-                    wrong = self._wrong(block, results)
+                    fault = self._find_fault(block, results)
                 except InvalidInputError:
-                    wrong = "is not a block of runs, or is damaged"
-                if wrong:
+                    fault = "is not a block of runs, or is damaged"
+                if fault:
                     raise InvalidInputError(
-                        f"{named(path)} {wrong}: move it elsewhere to have these runs simulated "
+                        f"{named(path)} {fault}: move it elsewhere to have these runs simulated "
                         "again"
                     )
-                self.blocks[cell][block] = _slim(results)
+                self.blocks[cell][block] = _drop_pulls(results)
         for cell in self.study.cells:
-            self.missing(cell)
+            self.list_missing(cell)
 
-    def missing(self, cell: Cell) -> list[Block]:
+    def list_missing(self, cell: Cell) -> list[Block]:
         """The blocks of a cell that are not there."""
         unit = engine.RUNS_PER_GENERATOR if engine.is_in_blocks(cell.instance, cell.strategy) else 1
         target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
         gaps = list[Block]()
         position = 0
-        for _, first, last in [*_in_order(self.blocks[cell]), Block(cell, target, target)]:
+        for _, first, last in [*_sort_blocks(self.blocks[cell]), Block(cell, target, target)]:
             if first < position and first < target:
                 raise InvalidInputError(
-                    f"{self._place(cell)} contains some runs twice: move the file that begins "
+                    f"{self._locate(cell)} contains some runs twice: move the file that begins "
                     f"with run {first} elsewhere"
                 )
             while position < min(first, target):
-                end = min(first, target, (position // BLOCK_RUNS + 1) * BLOCK_RUNS)
+                end = min(first, target, (position // RUNS_PER_BLOCK + 1) * RUNS_PER_BLOCK)
                 gaps.append(Block(cell, position, end))
                 position = end
             position = max(position, last)
@@ -118,27 +118,27 @@ class StudyFolder:
 
     def add(self, block: Block, results: Results) -> None:
         """Keep a finished block."""
-        wrong = self._wrong(block, results)
-        if wrong:
+        fault = self._find_fault(block, results)
+        if fault:
             raise DiscreetError(
-                f"a worker's answer {wrong}: give all workers discreet {__version__}"
+                f"a worker's answer {fault}: give all workers discreet {__version__}"
             )
-        path = self._place(block.cell) / f"{block.first:09d}-{block.last:09d}.parquet"
+        path = self._locate(block.cell) / f"{block.first:09d}-{block.last:09d}.parquet"
         content = io.BytesIO()
         replace(results, seconds=0.0).save(content)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise cannot_write(path, error, KEPT) from None
-        write(path, content.getvalue(), KEPT)
-        self.blocks[block.cell][block] = _slim(results)
+            raise cannot_write(path, error, KEPT_WORDS) from None
+        write(path, content.getvalue(), KEPT_WORDS)
+        self.blocks[block.cell][block] = _drop_pulls(results)
         self._note_seconds(block, results.seconds)
 
-    def results(self, cell: Cell) -> Results:
+    def join_results(self, cell: Cell) -> Results:
         """All runs of a cell as one, as many as the study wants; without the pulls of
         each arm.
         """
-        blocks = [self.blocks[cell][block] for block in _in_order(self.blocks[cell])]
+        blocks = [self.blocks[cell][block] for block in _sort_blocks(self.blocks[cell])]
         names = COLUMNS if self.study.calendar is None else (*COLUMNS, *DATED)
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(block, name) for block in blocks])[: self.study.runs]
@@ -150,11 +150,11 @@ class StudyFolder:
         """Write `table.parquet` unless it stands there already."""
         path = self.folder / "table.parquet"
         content = io.BytesIO()
-        table.write_parquet(content, metadata={"discreet": json.dumps(_pinned(self.study))})
+        table.write_parquet(content, metadata={"discreet": json.dumps(_make_manifest(self.study))})
         if not path.exists() or path.read_bytes() != content.getvalue():
-            write(path, content.getvalue(), KEPT)
+            write(path, content.getvalue(), KEPT_WORDS)
 
-    def seconds(self) -> list[float | None]:
+    def read_seconds(self) -> list[float | None]:
         """How long the blocks of each cell took, as far as it was written."""
         found: dict[str, float] = {}
         with suppress(OSError):
@@ -167,7 +167,7 @@ class StudyFolder:
                     found[entry["cell"]] = found.get(entry["cell"], 0.0) + float(entry["seconds"])
         return [found.get(self.keys[cell]) for cell in self.study.cells]
 
-    def _place(self, cell: Cell) -> Path:
+    def _locate(self, cell: Cell) -> Path:
         return self.folder / "runs" / self.keys[cell]
 
     def _note_seconds(self, block: Block, seconds: float) -> None:
@@ -181,19 +181,21 @@ class StudyFolder:
         runs = self.folder / "runs"
         begun = (self.folder / "study.json").exists()
         ours = {"study.json", "table.parquet", "seconds.jsonl", "runs"} if begun else set()
-        strange = [path for path in _list(self.folder) if path.name not in ours | {".lock"}]
+        strange = [path for path in _list_folder(self.folder) if path.name not in ours | {".lock"}]
         if begun:
             keys = set(self.keys.values())
-            strange += [path for path in _list(runs) if path.name not in keys or not path.is_dir()]
-            files = [path for key in self.keys.values() for path in _list(runs / key)]
+            strange += [
+                path for path in _list_folder(runs) if path.name not in keys or not path.is_dir()
+            ]
+            files = [path for key in self.keys.values() for path in _list_folder(runs / key)]
             strange += [path for path in files if not BLOCK_FILE.fullmatch(path.name)]
         for path in strange:
-            if not TEMPORARY.fullmatch(path.name):
+            if not TEMPORARY_FILE.fullmatch(path.name):
                 raise InvalidInputError(
                     f"{path} is not part of this study: move it elsewhere, or use another folder"
                 )
 
-    def _wrong(self, block: Block, results: Results) -> str:
+    def _find_fault(self, block: Block, results: Results) -> str:
         """What is wrong with a block, in words; empty if nothing."""
         instance = block.cell.instance
         strategy = block.cell.strategy
@@ -203,7 +205,10 @@ class StudyFolder:
         if results.version != __version__:
             return f"was made by discreet {results.version}"
         wanted = engine.describe_simulation(instance, strategy, cap, block.first, calendar)
-        right = _as_json(results.spec) == _as_json(wanted) and results.seed == self.study.seed
+        right = (
+            _pass_through_json(results.spec) == _pass_through_json(wanted)
+            and results.seed == self.study.seed
+        )
         if not right or results.runs != block.last - block.first or results.interrupted:
             return "does not have the runs that it should have"
         return ""
@@ -218,29 +223,29 @@ def check_folder(study: Study, folder: str | Path) -> None:
 
 
 @contextmanager
-def locked(study: Study, folder: Path) -> Iterator[StudyFolder]:
+def lock_folder(study: Study, folder: Path) -> Iterator[StudyFolder]:
     """The folder, for one process at a time; refuses before it changes anything."""
     try:
         check_folder(study, folder)
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
-        raise cannot_write(folder, error, KEPT) from None
+        raise cannot_write(folder, error, KEPT_WORDS) from None
     try:
         _lock(handle, folder)
-        found = StudyFolder(study, folder)
+        study_folder = StudyFolder(study, folder)
         try:
-            found.check()
-            found.read()
-            found.begin()
+            study_folder.check()
+            study_folder.read()
+            study_folder.begin()
         except OSError as error:
-            raise cannot_write(folder, error, KEPT) from None
-        yield found
+            raise cannot_write(folder, error, KEPT_WORDS) from None
+        yield study_folder
     finally:
         os.close(handle)
 
 
-def cell_key(study: Study, cell: Cell) -> str:
+def make_cell_key(study: Study, cell: Cell) -> str:
     """Names a cell's folder: by what is simulated, whatever else is in the study."""
     described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.identity]
     parts = [*described, study.seed, study.max_samples]
@@ -263,8 +268,8 @@ def _lock(handle: int, folder: Path) -> None:
             pass
 
 
-def _pinned(study: Study) -> dict[str, Any]:
-    return {"format": FORMAT, "version": __version__, "study": study.to_dict()}
+def _make_manifest(study: Study) -> dict[str, Any]:
+    return {"format": FOLDER_FORMAT, "version": __version__, "study": study.to_dict()}
 
 
 def _check_manifest(study: Study, folder: Path) -> None:
@@ -275,12 +280,12 @@ def _check_manifest(study: Study, folder: Path) -> None:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         written_by = manifest["version"]
-        differences = list(_differences(manifest["study"], study.to_dict()))
+        differences = list(_list_differences(manifest["study"], study.to_dict()))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
             f"{path} is not the manifest of a study: use another folder"
         ) from None
-    if manifest.get("format") != FORMAT or written_by != __version__:
+    if manifest.get("format") != FOLDER_FORMAT or written_by != __version__:
         differences.append(f"it was written by discreet {written_by}, and this is {__version__}")
     if differences:
         raise InvalidInputError(
@@ -289,7 +294,7 @@ def _check_manifest(study: Study, folder: Path) -> None:
         )
 
 
-def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
+def _list_differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
     """What keeps two descriptions of a study apart, in words; more runs than before do
     not.
     """
@@ -301,7 +306,7 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
             yield f"the instance {name!r} {what}"
     new = [strategy for strategy in here["strategies"] if strategy not in there["strategies"]]
     gone = [strategy for strategy in there["strategies"] if strategy not in here["strategies"]]
-    changed = [(old, now) for old in gone for now in new if _same_but_code(old, now)]
+    changed = [(old, now) for old in gone for now in new if _has_other_code(old, now)]
     yield from dict.fromkeys(
         f"the code of {now['class']} changed ({old['code'][:8]} → {now['code'][:8]})"
         for old, now in changed
@@ -309,7 +314,7 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
     for strategies, what in ((new, "new"), (gone, "gone")):
         for strategy in strategies:
             if not any(strategy in pair for pair in changed):
-                yield f"the strategy {_words(strategy)} is {what}"
+                yield f"the strategy {_describe_strategy(strategy)} is {what}"
     for key in ("seed", "max_samples", "calendar"):
         if there.get(key) != here.get(key):
             yield f"{key} was {there.get(key)} and is now {here.get(key)}"
@@ -317,29 +322,29 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
         yield f"runs was {there['runs']} and is now {here['runs']}: it may grow, but not shrink"
 
 
-def _same_but_code(old: dict[str, Any], now: dict[str, Any]) -> bool:
+def _has_other_code(old: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether two strategies of one's own differ in the text of the class alone."""
     return "class" in old and {**old, "code": now.get("code")} == now
 
 
-def _words(identity: dict[str, Any]) -> str:
+def _describe_strategy(identity: dict[str, Any]) -> str:
     """A strategy of a manifest in a few words."""
-    return describe_identity(identity) or title(Strategy.from_dict(identity))
+    return describe_identity(identity) or make_title(Strategy.from_dict(identity))
 
 
-def _slim(results: Results) -> Results:
+def _drop_pulls(results: Results) -> Results:
     """Without the pulls of each arm, which the table does not need and memory does."""
     return replace(results, pulls=np.zeros((results.runs, 0), np.int64), spec={})
 
 
-def _in_order(blocks: dict[Block, Results]) -> list[Block]:
+def _sort_blocks(blocks: dict[Block, Results]) -> list[Block]:
     return sorted(blocks, key=lambda block: (block.first, block.last))
 
 
-def _as_json(value: Any) -> Any:
+def _pass_through_json(value: Any) -> Any:
     """As it comes back from a file: tuples are lists there."""
     return json.loads(json.dumps(value))
 
 
-def _list(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -27,7 +27,7 @@ from discreet.results import Results
 from discreet.simulation import engine
 from discreet.strategies import presets, strategy
 from discreet.studies.folder import check_folder
-from discreet.studies.run import OnStep, Step, run_study, statistics
+from discreet.studies.run import OnStep, StudyStep, compute_statistics, run_study
 from discreet.studies.study import Study
 from discreet.theory import thresholds
 from discreet.trust import TRUSTS
@@ -45,7 +45,7 @@ SAMPLES = "samples"
 """The study of the paper's experiments."""
 
 
-def prepare(folder: Path, studies: Mapping[str, Study], name: str = SAMPLES) -> None:
+def prepare_folder(folder: Path, studies: Mapping[str, Study], name: str = SAMPLES) -> None:
     """Make the folder ours: new, empty, or one of an earlier start of the same study.
     Refuses before it changes anything.
     """
@@ -97,9 +97,11 @@ def run_part(
     earlier = [studies[name] for name in names[: names.index(part)]]
     before = sum(study.runs * len(study.cells) for study in earlier)
 
-    def show(step: Step) -> None:
+    def show(step: StudyStep) -> None:
         if progress is not None:
-            progress(Step(step.cell, step.cell_done, step.cell_runs, before + step.done, total))
+            progress(
+                StudyStep(step.cell, step.cell_done, step.cell_runs, before + step.done, total)
+            )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", engine.MayNotStopWarning)
@@ -176,13 +178,13 @@ class Scope:
         }
         arms = {name: benchmarks[name] for name in self.instances}
         return {
-            part: Study(arms, _strategies(part.partition("-")[0], mine), self.runs, SEED)
+            part: Study(arms, _make_strategies(part.partition("-")[0], mine), self.runs, SEED)
             for part, mine in levels.items()
             if mine
         }
 
 
-def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
+def _make_strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
     """All strategies of one trust model but the authors' DP-SE, the large ε first: they
     are the quick ones.
     """
@@ -225,7 +227,7 @@ def make_scope(
 # --- DP-SE by the authors' code -------------------------------------------------------
 
 
-def authors_dp_se(
+def simulate_authors_dp_se(
     instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
     """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
@@ -256,7 +258,7 @@ def authors_dp_se(
     return samples, active.argmax(axis=1), epochs
 
 
-def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
+def _add_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
     """The table of the global study with rows of the authors' DP-SE after those of
     DP-SE.
     """
@@ -267,7 +269,9 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
         rows.append(row)
         if row["strategy"] == "dp-se":
             arms = benchmarks[row["instance"]]
-            samples, named, epochs = authors_dp_se(arms, row["epsilon"], row["delta"], runs, SEED)
+            samples, named, epochs = simulate_authors_dp_se(
+                arms, row["epsilon"], row["delta"], runs, SEED
+            )
             results = Results(
                 samples=samples,
                 recommendation=named,
@@ -280,7 +284,12 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
                 version=__version__,
             )
             rows.append(
-                {**row, "strategy": AUTHORS, "threshold": "empirical", **statistics(results)}
+                {
+                    **row,
+                    "strategy": AUTHORS,
+                    "threshold": "empirical",
+                    **compute_statistics(results),
+                }
             )
     return pl.DataFrame(rows, schema=table.schema)
 
@@ -288,7 +297,7 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
 # --- how long the local part takes ----------------------------------------------------
 
 
-def local_pace(level: float) -> float:
+def measure_pace(level: float) -> float:
     """Seconds for a sample of ctb-tt on this machine, on all its threads.
 
     The best of a few tries of some millions; below `LEAST_LOCAL`, where runs leap and
@@ -302,7 +311,9 @@ def local_pace(level: float) -> float:
     return min(float(results.seconds / results.samples.sum()) for results in tries)
 
 
-def local_seconds(free: Iterable[dict[str, Any]], paces: Mapping[float, float], runs: int) -> float:
+def estimate_seconds(
+    free: Iterable[dict[str, Any]], paces: Mapping[float, float], runs: int
+) -> float:
     """About how long ctb-tt will take at each ε with its pace, from the samples of the
     cells without privacy: randomised response shrinks gaps by tanh(ε/2).
     """
@@ -313,7 +324,7 @@ def local_seconds(free: Iterable[dict[str, Any]], paces: Mapping[float, float], 
     return float(runs * samples * sum(pace / shrink(level) ** 2 for level, pace in paces.items()))
 
 
-def in_words(seconds: float) -> str:
+def describe_time(seconds: float) -> str:
     """About how long that is."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
@@ -335,7 +346,7 @@ def run_paper(
     something to tell.
     """
     studies = scope.studies()
-    prepare(folder, studies)
+    prepare_folder(folder, studies)
     if say is not None:
         authors = len(scope.instances) * len(scope.levels.get("global", ()))
         cells = sum(len(study.cells) for study in studies.values()) + authors
@@ -359,19 +370,21 @@ def _simulate(
         if part.startswith("local") and say is not None:
             _announce(part, tables[0], study, say)
         found = run_part(folder, studies, part, progress)
-        tables.append(_with_authors(found, scope.runs) if part == "global" else found)
+        tables.append(_add_authors(found, scope.runs) if part == "global" else found)
     return pl.concat(tables)
 
 
 def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
     levels = {cell.strategy.epsilon for cell in study.cells if cell.strategy.epsilon is not None}
-    paces = {level: local_pace(level) for level in levels}
-    seconds = local_seconds(free.to_dicts(), paces, study.runs)
+    paces = {level: measure_pace(level) for level in levels}
+    seconds = estimate_seconds(free.to_dicts(), paces, study.runs)
     small = f" for ε < {LEAST_LOCAL:g}" if part == "local-small" else ""
-    tell(f"the local study{small} will take {in_words(seconds)} if it starts from the beginning")
+    tell(
+        f"the local study{small} will take {describe_time(seconds)} if it starts from the beginning"
+    )
 
 
-def switch_of(instance: str, trust: str) -> float:
+def find_switch(instance: str, trust: str) -> float:
     """The ε at which the regimes meet."""
     arms = benchmarks[instance]
     return theory.switch_epsilon(arms, trust)
@@ -379,29 +392,29 @@ def switch_of(instance: str, trust: str) -> float:
 
 # --- the table, cell by cell ----------------------------------------------------------
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 
-class Pair(NamedTuple):
+class RowPair(NamedTuple):
     """Two strategies in the same cell."""
 
     instance: str
     epsilon: float
-    one: Row
-    other: Row
+    one: TableRow
+    other: TableRow
 
 
 class PaperRows:
     """The rows of the table by what they are about."""
 
-    def __init__(self, rows: Sequence[Row], scope: Scope) -> None:
+    def __init__(self, rows: Sequence[TableRow], scope: Scope) -> None:
         self.scope = scope
         names = ("instance", "trust", "strategy", "threshold", "epsilon")
         self.rows = {tuple(row[name] for name in names): row for row in rows}
 
     def find(
         self, instance: str, trust: str, strategy: str, threshold: str, epsilon: float | None
-    ) -> Row | None:
+    ) -> TableRow | None:
         """The row shown under that threshold: where a strategy has no such threshold,
         its proved one.
         """
@@ -412,7 +425,7 @@ class PaperRows:
         mine = threshold if threshold in own else "proved"
         return self.rows.get((instance, trust, strategy, mine, epsilon))
 
-    def pairs(self, trust: str, one: tuple[str, str], other: tuple[str, str]) -> Iterator[Pair]:
+    def pairs(self, trust: str, one: tuple[str, str], other: tuple[str, str]) -> Iterator[RowPair]:
         """Two strategies, each with its threshold, in all cells where runs of both
         stopped.
         """
@@ -421,12 +434,12 @@ class PaperRows:
                 first = self.find(instance, trust, *one, level)
                 second = self.find(instance, trust, *other, level)
                 if first and second and None not in (first["mean"], second["mean"]):
-                    yield Pair(instance, level, first, second)
+                    yield RowPair(instance, level, first, second)
 
-    def shown(self, instance: str, trust: str, threshold: str) -> list[Row]:
+    def shown(self, instance: str, trust: str, threshold: str) -> list[TableRow]:
         """The rows of one picture."""
         names = dict.fromkeys(name for name, _ in (*STRATEGIES[trust], ("ttucb", "")))
-        rows = list[Row | None]()
+        rows = list[TableRow | None]()
         for name in names:
             if name != AUTHORS or threshold == "empirical":
                 levels = (None,) if name == "ttucb" else sorted(self.scope.levels[trust])

@@ -1,7 +1,7 @@
 """Studies of what the paper leaves to its theorems: the choice of β, rounds of
 adaptivity, and small δ.
 
-Each is a `Question`: cells to simulate, and what they say, all of it computed from the
+Each is a `StudyQuestion`: cells to simulate, and what they say, all of it computed from the
 results. The report is in `discreet.reports.paper`.
 """
 
@@ -16,8 +16,8 @@ from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, benchmarks
 from discreet.strategies import presets
 from discreet.strategies.strategy import Strategy
-from discreet.studies.findings import Finding, Tally, span
-from discreet.studies.paper import DELTA, QUICK, SEED, Say, prepare, run_part, write_table
+from discreet.studies.findings import CellTally, Finding, format_span
+from discreet.studies.paper import DELTA, QUICK, SEED, Say, prepare_folder, run_part, write_table
 from discreet.studies.run import OnStep
 from discreet.studies.study import Study
 from discreet.theory import bounds
@@ -38,7 +38,7 @@ EPISODE_CAP = 10**7
 EPISODES = ("arm", "global", "global-yielding")
 
 
-class Measured(NamedTuple):
+class MeasuredCell(NamedTuple):
     """One cell, and its row in the table."""
 
     instance: str
@@ -52,7 +52,7 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class StudyQuestion:
     """What is simulated: strategies by part, some of them with a cap of their own."""
 
     name: str
@@ -60,7 +60,7 @@ class Question:
     strategies: dict[str, tuple[Strategy, ...]]
     caps: dict[str, int]
 
-    def studies(self, instances: Sequence[str], runs: int) -> dict[str, Study]:
+    def make_studies(self, instances: Sequence[str], runs: int) -> dict[str, Study]:
         """The parts by name."""
         arms = {name: benchmarks[name] for name in instances}
         return {
@@ -69,7 +69,7 @@ class Question:
         }
 
 
-def _shares() -> Question:
+def _ask_shares() -> StudyQuestion:
     made: list[Callable[..., Strategy]] = [
         lambda **parts: presets.ttucb(DELTA, **parts),
         lambda **parts: presets.ctb_tt(EPSILON, DELTA, **parts),
@@ -79,10 +79,12 @@ def _shares() -> Question:
     fixed = tuple(make(beta=share) for make in made for share in SHARES if share != "ids")
     ids = tuple(make(beta="ids") for make in made)
     title = "Which share of the samples the leader should get: β from 0.1 to 0.9, and IDS"
-    return Question("beta", title, {"beta": fixed, "beta-ids": ids}, {"beta-ids": EPISODE_CAP * 10})
+    return StudyQuestion(
+        "beta", title, {"beta": fixed, "beta-ids": ids}, {"beta-ids": EPISODE_CAP * 10}
+    )
 
 
-def _rounds() -> Question:
+def _ask_rounds() -> StudyQuestion:
     private = (presets.adap_tt, presets.adap_tt_star)
     by_arm = [
         presets.ttucb(DELTA),
@@ -99,10 +101,10 @@ def _rounds() -> Question:
     ]
     parts = {"adaptivity": tuple(by_arm), "adaptivity-global": tuple(whole)}
     title = "How often a strategy must look: rounds of adaptivity against the bound"
-    return Question("adaptivity", title, parts, {"adaptivity-global": EPISODE_CAP})
+    return StudyQuestion("adaptivity", title, parts, {"adaptivity-global": EPISODE_CAP})
 
 
-def _deltas() -> Question:
+def _ask_deltas() -> StudyQuestion:
     made = tuple(
         strategy
         for delta in DELTAS
@@ -115,27 +117,27 @@ def _deltas() -> Question:
         )
     )
     title = "Samples as δ becomes small: E[τ]/log(1/δ) against the constants of the theorems"
-    return Question("delta", title, {"delta": made}, {})
+    return StudyQuestion("delta", title, {"delta": made}, {})
 
 
-QUESTIONS: dict[str, Callable[[], Question]] = {
-    "beta": _shares,
-    "adaptivity": _rounds,
-    "delta": _deltas,
+QUESTIONS: dict[str, Callable[[], StudyQuestion]] = {
+    "beta": _ask_shares,
+    "adaptivity": _ask_rounds,
+    "delta": _ask_deltas,
 }
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionScope:
     """A question with its scope."""
 
-    question: Question
+    question: StudyQuestion
     instances: tuple[str, ...]
     runs: int
     quick: bool
 
 
-def ask(name: str, runs: int | None = None, quick: bool = False) -> Asked:
+def make_question_scope(name: str, runs: int | None = None, quick: bool = False) -> QuestionScope:
     """A question by name; `quick` is the paper's main pair of instances with 100
     runs, else all six with 1000.
     """
@@ -147,59 +149,61 @@ def ask(name: str, runs: int | None = None, quick: bool = False) -> Asked:
         raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quoted(runs)}")
     pair: Any = QUICK["instances"]
     default: Any = QUICK["runs"] if quick else 1000
-    return Asked(QUESTIONS[name](), pair if quick else tuple(benchmarks), runs or default, quick)
+    return QuestionScope(
+        QUESTIONS[name](), pair if quick else tuple(benchmarks), runs or default, quick
+    )
 
 
 def run_question(
-    folder: Path, asked: Asked, progress: OnStep | None = None, say: Say | None = None
-) -> tuple["pl.DataFrame", list[Measured]]:
+    folder: Path, asked: QuestionScope, progress: OnStep | None = None, say: Say | None = None
+) -> tuple["pl.DataFrame", list[MeasuredCell]]:
     """Simulate what is missing in a folder, write `table.parquet`; the table, and its
     rows beside their cells.
     """
     import polars as pl
 
-    studies = asked.question.studies(asked.instances, asked.runs)
-    prepare(folder, studies, asked.question.name)
+    studies = asked.question.make_studies(asked.instances, asked.runs)
+    prepare_folder(folder, studies, asked.question.name)
     if say is not None:
         cells = sum(len(study.cells) for study in studies.values())
         say(f"{counted(cells, 'cell')} of {counted(asked.runs, 'run')}, in {folder}")
     tables = {part: run_part(folder, studies, part, progress) for part in studies}
-    found = [cell for part, table in tables.items() for cell in _measured(studies[part], table)]
+    found = [cell for part, table in tables.items() for cell in _pair_cells(studies[part], table)]
     whole = pl.concat(tables.values())
     write_table(folder, whole)
     return whole, found
 
 
-def _measured(study: Study, table: "pl.DataFrame") -> Iterator[Measured]:
+def _pair_cells(study: Study, table: "pl.DataFrame") -> Iterator[MeasuredCell]:
     for cell, row in zip(study.cells, table.to_dicts(), strict=True):
-        yield Measured(cell.instance_name, cell.strategy, row)
+        yield MeasuredCell(cell.instance_name, cell.strategy, row)
 
 
-def per_log(cell: Measured) -> float:
+def scale_by_log_delta(cell: MeasuredCell) -> float:
     """Mean samples over log(1/δ); NaN if no run stopped."""
     mean = cell.row["mean"]
     return math.nan if mean is None else float(mean) / math.log(1 / cell.strategy.delta)
 
 
-Cells = Sequence[Measured]
-NEAR = 1.5
+Cells = Sequence[MeasuredCell]
+NEAR_LIMIT = 1.5
 """So near a limit as δ → 0 counts as agreement at the smallest δ that is simulated."""
 
 
-def answer(name: str, cells: Cells) -> tuple[Finding, ...]:
+def judge_question(name: str, cells: Cells) -> tuple[Finding, ...]:
     """The findings of a question."""
     checks: dict[str, list[Callable[[Cells], Finding | None]]] = {
-        "beta": [_half_is_enough, _ids, _theory_of_shares],
-        "adaptivity": [_below_the_bound, _every_sample, _one_episode],
-        "delta": [_below_upper, _above_lower, _falls],
+        "beta": [_judge_half, _judge_ids, _judge_share_times],
+        "adaptivity": [_judge_rounds_bound, _judge_cost_of_rounds, _judge_one_episode],
+        "delta": [_judge_upper, _judge_lower, _judge_decline],
     }
     found = [check(cells) for check in checks[name]]
     return tuple(finding for finding in found if finding is not None)
 
 
-def by_strategy(cells: Iterable[Measured]) -> dict[tuple[str, str], list[Measured]]:
+def group_by_strategy(cells: Iterable[MeasuredCell]) -> dict[tuple[str, str], list[MeasuredCell]]:
     """The cells of each instance and strategy in which runs stopped."""
-    found: dict[tuple[str, str], list[Measured]] = {}
+    found: dict[tuple[str, str], list[MeasuredCell]] = {}
     for cell in cells:
         if cell.row["mean"] is not None:
             found.setdefault((cell.instance, cell.strategy.name), []).append(cell)
@@ -209,33 +213,33 @@ def by_strategy(cells: Iterable[Measured]) -> dict[tuple[str, str], list[Measure
 # --- β --------------------------------------------------------------------------------
 
 
-def _least(cells: Cells) -> Measured:
+def _find_least(cells: Cells) -> MeasuredCell:
     return min(cells, key=lambda cell: float(cell.row["mean"]))
 
 
-def _fixed(cells: Cells) -> list[Measured]:
+def _select_fixed(cells: Cells) -> list[MeasuredCell]:
     return [cell for cell in cells if cell.strategy.beta != "ids"]
 
 
-def _half_is_enough(cells: Cells) -> Finding | None:
-    tally, ratios = Tally(), dict[str, list[float]]()
-    for (_, name), mine in by_strategy(_fixed(cells)).items():
+def _judge_half(cells: Cells) -> Finding | None:
+    tally, ratios = CellTally(), dict[str, list[float]]()
+    for (_, name), mine in group_by_strategy(_select_fixed(cells)).items():
         half = [cell for cell in mine if cell.strategy.beta == 0.5]
         if half:
-            ratio = half[0].row["mean"] / _least(mine).row["mean"]
+            ratio = half[0].row["mean"] / _find_least(mine).row["mean"]
             tally.add(ratio <= 2, 1)
             ratios.setdefault(name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {span(mine)} times the samples of the best of the fixed shares"
+        f"{shown_name(name)}: {format_span(mine)} times the samples of the best of the fixed shares"
         for name, mine in ratios.items()
     ]
     claim = "β = 1/2 needs at most twice the samples of the best share."
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _ids(cells: Cells) -> Finding | None:
-    tally, ratios = Tally(), dict[str, list[float]]()
-    for (_, name), mine in by_strategy(cells).items():
+def _judge_ids(cells: Cells) -> Finding | None:
+    tally, ratios = CellTally(), dict[str, list[float]]()
+    for (_, name), mine in group_by_strategy(cells).items():
         ids = [cell for cell in mine if cell.strategy.beta == "ids"]
         half = [cell for cell in mine if cell.strategy.beta == 0.5]
         if ids and half:
@@ -243,18 +247,19 @@ def _ids(cells: Cells) -> Finding | None:
             tally.add(ratio <= 1.05, 1)
             ratios.setdefault(name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {span(mine)} times those of β = 1/2" for name, mine in ratios.items()
+        f"{shown_name(name)}: {format_span(mine)} times those of β = 1/2"
+        for name, mine in ratios.items()
     ]
     claim = "IDS needs no more samples than β = 1/2, up to 5 %, without a share to choose."
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _theory_of_shares(cells: Cells) -> Finding | None:
-    tally, parts = Tally(), list[str]()
-    for (instance, name), mine in by_strategy(_fixed(cells)).items():
+def _judge_share_times(cells: Cells) -> Finding | None:
+    tally, parts = CellTally(), list[str]()
+    for (instance, name), mine in group_by_strategy(_select_fixed(cells)).items():
         if name == "ttucb":
-            best = min(mine, key=_time)
-            seen = _least(mine)
+            best = min(mine, key=_compute_time)
+            seen = _find_least(mine)
             near = abs(float(best.strategy.beta) - float(seen.strategy.beta)) < 0.15
             tally.add(near, 1)
             parts.append(
@@ -262,17 +267,17 @@ def _theory_of_shares(cells: Cells) -> Finding | None:
                 f"{best.strategy.beta:g}"
             )
     claim = "The best share is where the time T*_β is smallest, up to one step of the grid (TTUCB)."
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _time(cell: Measured) -> float:
+def _compute_time(cell: MeasuredCell) -> float:
     return theory.t_gaussian_beta(cell.arms, float(cell.strategy.beta)).value
 
 
 # --- rounds ---------------------------------------------------------------------------
 
 
-def rounds_limit(cell: Measured) -> float:
+def compute_rounds_limit(cell: MeasuredCell) -> float:
     """The bound on the rounds of a phased strategy, at its mean samples; infinite for
     those that have none.
     """
@@ -282,16 +287,17 @@ def rounds_limit(cell: Measured) -> float:
     return theory.rounds_bound(cell.row["mean"], cell.arms.arms, episodes)
 
 
-def _below_the_bound(cells: Cells) -> Finding | None:
-    tally, ratios = Tally(), dict[tuple[str, str], list[float]]()
+def _judge_rounds_bound(cells: Cells) -> Finding | None:
+    tally, ratios = CellTally(), dict[tuple[str, str], list[float]]()
     for cell in cells:
-        limit = rounds_limit(cell)
+        limit = compute_rounds_limit(cell)
         if math.isfinite(limit):
             ratio = cell.row["rounds_mean"] / limit
             tally.add(ratio <= 1, 1)
             ratios.setdefault((cell.strategy.name, cell.strategy.episodes), []).append(ratio)
     parts = [
-        f"{shown_name(name)}, {_words(episodes)}: {span(mine)} times the bound in {len(mine)} cells"
+        f"{shown_name(name)}, {_describe_episodes(episodes)}: {format_span(mine)} times the "
+        f"bound in {len(mine)} cells"
         for (name, episodes), mine in ratios.items()
     ]
     if any(cell.row["unstopped"] for cell in cells if cell.strategy.episodes == "global"):
@@ -303,14 +309,14 @@ def _below_the_bound(cells: Cells) -> Finding | None:
         "Rounds are at most the bound at the mean number of samples: K times its log2, or its log2 "
         "for one episode."
     )
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _words(episodes: str) -> str:
+def _describe_episodes(episodes: str) -> str:
     return {"arm": "an episode for each arm"}.get(episodes, f"one episode ({episodes})")
 
 
-def _every_sample(cells: Cells) -> Finding | None:
+def _judge_cost_of_rounds(cells: Cells) -> Finding | None:
     parts = list[str]()
     for instance in dict.fromkeys(cell.instance for cell in cells):
         mine = [cell for cell in cells if cell.instance == instance and cell.row["mean"]]
@@ -330,8 +336,8 @@ def _every_sample(cells: Cells) -> Finding | None:
     return Finding("not in the paper", "both", claim, tuple(parts)) if parts else None
 
 
-def _one_episode(cells: Cells) -> Finding | None:
-    tally, parts = Tally(), list[str]()
+def _judge_one_episode(cells: Cells) -> Finding | None:
+    tally, parts = CellTally(), list[str]()
     for kind in EPISODES[1:]:
         mine = [cell for cell in cells if cell.strategy.episodes == kind]
         shares = [cell.row["unstopped"] / cell.row["runs"] for cell in mine]
@@ -339,19 +345,19 @@ def _one_episode(cells: Cells) -> Finding | None:
             if kind == "global":
                 tally.add(sum(share == 0 for share in shares), len(shares))
             parts.append(
-                f"{kind}: {span([100 * share for share in shares], 3)} % of the runs of a cell had "
-                f"not stopped after {short(EPISODE_CAP)} samples"
+                f"{kind}: {format_span([100 * share for share in shares], 3)} % of the runs "
+                f"of a cell had not stopped after {short(EPISODE_CAP)} samples"
             )
     claim = (
         "One global episode has the same guarantees as an episode for each arm: every run stops."
     )
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
 # --- δ --------------------------------------------------------------------------------
 
 
-def upper_constant(cell: Measured) -> float:
+def compute_upper_constant(cell: MeasuredCell) -> float:
     """What the theorems say E[τ]/log(1/δ) is at most, as δ → 0; infinite for bet-se,
     which has none.
     """
@@ -368,63 +374,65 @@ def upper_constant(cell: Measured) -> float:
     }.get(strategy.name, lambda: math.inf)()
 
 
-def lower_constant(cell: Measured) -> float:
+def compute_lower_constant(cell: MeasuredCell) -> float:
     """What no strategy of this trust can go below, as δ → 0."""
     strategy: Strategy = cell.strategy
     return theory.tightest(cell.arms, strategy.epsilon, strategy.trust).value
 
 
-def _smallest(cells: Cells) -> list[Measured]:
+def _select_smallest_delta(cells: Cells) -> list[MeasuredCell]:
     """The cells of the smallest δ in which runs stopped."""
     found = [
-        min(mine, key=lambda cell: cell.strategy.delta) for mine in by_strategy(cells).values()
+        min(mine, key=lambda cell: cell.strategy.delta)
+        for mine in group_by_strategy(cells).values()
     ]
     return found
 
 
-def _below_upper(cells: Cells) -> Finding | None:
-    tally, ratios = Tally(), dict[str, list[float]]()
-    for cell in _smallest(cells):
-        limit = upper_constant(cell)
+def _judge_upper(cells: Cells) -> Finding | None:
+    tally, ratios = CellTally(), dict[str, list[float]]()
+    for cell in _select_smallest_delta(cells):
+        limit = compute_upper_constant(cell)
         if math.isfinite(limit):
-            ratio = per_log(cell) / limit
-            tally.add(ratio <= NEAR, 1)
+            ratio = scale_by_log_delta(cell) / limit
+            tally.add(ratio <= NEAR_LIMIT, 1)
             ratios.setdefault(cell.strategy.name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {span(mine)} times the upper constant at the smallest δ"
+        f"{shown_name(name)}: {format_span(mine)} times the upper constant at the smallest δ"
         for name, mine in ratios.items()
     ]
     parts.append("The theorems are about the limit δ → 0, and about distinct means.")
     claim = (
-        f"At the smallest δ, samples over log(1/δ) are at most {NEAR:g} times the upper constant."
+        "At the smallest δ, samples over log(1/δ) are at most "
+        f"{NEAR_LIMIT:g} times the upper constant."
     )
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _above_lower(cells: Cells) -> Finding | None:
-    tally, ratios = Tally(), dict[str, list[float]]()
-    for cell in _smallest(cells):
-        ratio = per_log(cell) / lower_constant(cell)
+def _judge_lower(cells: Cells) -> Finding | None:
+    tally, ratios = CellTally(), dict[str, list[float]]()
+    for cell in _select_smallest_delta(cells):
+        ratio = scale_by_log_delta(cell) / compute_lower_constant(cell)
         tally.add(ratio >= 1, 1)
         ratios.setdefault(cell.strategy.name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {span(mine)} times the lower constant at the smallest δ"
+        f"{shown_name(name)}: {format_span(mine)} times the lower constant at the smallest δ"
         for name, mine in ratios.items()
     ]
     claim = "No strategy is below the lower bound; how far above it each one is."
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)
 
 
-def _falls(cells: Cells) -> Finding | None:
-    tally, parts = Tally(), list[str]()
-    for (instance, name), mine in by_strategy(cells).items():
+def _judge_decline(cells: Cells) -> Finding | None:
+    tally, parts = CellTally(), list[str]()
+    for (instance, name), mine in group_by_strategy(cells).items():
         ordered = sorted(mine, key=lambda cell: -cell.strategy.delta)
         if len(ordered) > 1:
-            first, last = per_log(ordered[0]), per_log(ordered[-1])
+            first, last = scale_by_log_delta(ordered[0]), scale_by_log_delta(ordered[-1])
             tally.add(last < first, 1)
             parts.append(f"{instance} {shown_name(name)}: from {short(first)} to {short(last)}")
     claim = (
         "Samples divided by log(1/δ) fall as δ becomes small: what does not depend on δ is "
         "paid once."
     )
-    return tally.finding("both", claim, parts)
+    return tally.make_finding("both", claim, parts)

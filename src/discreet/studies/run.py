@@ -19,16 +19,16 @@ from discreet.instances import Bernoulli, Gaussian, Instance
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.strategies.strategy import Strategy
-from discreet.studies.folder import Block, StudyFolder, locked
-from discreet.studies.study import Cell, Study, extras
+from discreet.studies.folder import Block, StudyFolder, lock_folder
+from discreet.studies.study import Cell, Study, describe_extras
 from discreet.validation import check_path, check_progress, quoted
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-TEXTS = ("instance", "strategy", "threshold", "sampling", "trust", "options", "correctness")
-COUNTS = ("runs", "unstopped", "errors")
+TEXT_COLUMNS = ("instance", "strategy", "threshold", "sampling", "trust", "options", "correctness")
+COUNT_COLUMNS = ("runs", "unstopped", "errors")
 
 
 def make_table(folder: StudyFolder) -> "pl.DataFrame":
@@ -37,27 +37,31 @@ def make_table(folder: StudyFolder) -> "pl.DataFrame":
 
     times: dict[Any, float | None] = {}
     cells = folder.study.cells
-    rows = [_row(cell, folder.results(cell), times) for cell in cells]
+    rows = [_make_row(cell, folder.join_results(cell), times) for cell in cells]
     if any(cell.strategy.label for cell in cells):  # then every row says what is promised
         rows = [
             {**row, "correctness": cell.strategy.correctness}
             for row, cell in zip(rows, cells, strict=True)
         ]
     kinds = {
-        name: pl.String if name in TEXTS else pl.Int64 if name in COUNTS else pl.Float64
+        name: pl.String
+        if name in TEXT_COLUMNS
+        else pl.Int64
+        if name in COUNT_COLUMNS
+        else pl.Float64
         for name in rows[0]
     }
     return pl.DataFrame(rows, schema=kinds)
 
 
-def with_seconds(table: "pl.DataFrame", seconds: list[float | None]) -> "pl.DataFrame":
+def add_seconds(table: "pl.DataFrame", seconds: list[float | None]) -> "pl.DataFrame":
     """The table with one column more: how long each cell took."""
     import polars as pl
 
     return table.with_columns(pl.Series("seconds", seconds, dtype=pl.Float64))
 
 
-def statistics(results: Results) -> dict[str, Any]:
+def compute_statistics(results: Results) -> dict[str, Any]:
     """What a simulation came to, as columns of the table."""
     summary = results.summary()
     names = ("runs", "unstopped", "errors", "mean", "median", "std", "sem")
@@ -69,7 +73,7 @@ def statistics(results: Results) -> dict[str, Any]:
     }
 
 
-def _row(cell: Cell, results: Results, times: dict[Any, float | None]) -> dict[str, Any]:
+def _make_row(cell: Cell, results: Results, times: dict[Any, float | None]) -> dict[str, Any]:
     strategy = cell.strategy
     return {
         "instance": cell.instance_name,
@@ -77,15 +81,15 @@ def _row(cell: Cell, results: Results, times: dict[Any, float | None]) -> dict[s
         "threshold": strategy.threshold,
         "sampling": strategy.sampling,
         "trust": strategy.trust,
-        "options": extras(strategy),
+        "options": describe_extras(strategy),
         "epsilon": strategy.epsilon,
         "delta": strategy.delta,
-        **statistics(results),
-        "lower_bound": _lower_bound(cell, times),
+        **compute_statistics(results),
+        "lower_bound": _compute_lower_bound(cell, times),
     }
 
 
-def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
+def _compute_lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
     """The tightest known for the strategy's kind of privacy, or None.
 
     There is none for (ε, γ)-privacy and zCDP, for ζ > 0 and for arms that are neither
@@ -106,7 +110,7 @@ def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Step:
+class StudyStep:
     """How far a study is, in runs: the cell that moved, and all of them."""
 
     cell: str
@@ -116,7 +120,7 @@ class Step:
     total: int
 
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[[StudyStep], None]
 
 
 def run_study(
@@ -140,17 +144,17 @@ def run_study(
     check_progress(progress)
     if not isinstance(study, Study):
         raise InvalidInputError("give a Study, such as Study.from_toml reads from a file")
-    with locked(study, check_path("a folder", folder)) as kept:
-        _warn(study)
-        work = [block for cell in study.cells for block in kept.missing(cell)]
+    with lock_folder(study, check_path("a folder", folder)) as kept:
+        _warn_of_runs_without_end(study)
+        work = [block for cell in study.cells for block in kept.list_missing(cell)]
         meter = _Meter(kept, progress)
         if executor is None:
-            _run_here(kept, work, meter, threads)
+            _run_on_threads(kept, work, meter, threads)
         else:
-            _run_there(kept, work, meter, executor)
+            _run_on_executor(kept, work, meter, executor)
         table = make_table(kept)
         kept.write_table(table)
-        return with_seconds(table, kept.seconds())
+        return add_seconds(table, kept.read_seconds())
 
 
 def simulate_block(
@@ -172,7 +176,7 @@ def simulate_block(
 
 
 @contextmanager
-def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
+def connect_dask(address: str, timeout: float = 10) -> Iterator[Executor]:
     """An executor on the Dask cluster whose scheduler has this address, such as
     tcp://10.0.0.1:8786.
     """
@@ -180,7 +184,7 @@ def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
         from distributed import Client
     except ImportError:
         raise MissingExtraError('Dask is not installed: pip install "discreet[dask]"') from None
-    with _quiet("distributed.client"):  # what matters comes back as an error, in one line
+    with _silence_logger("distributed.client"):  # what matters comes back as an error, in one line
         try:
             client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -201,7 +205,7 @@ def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
 
 
 @contextmanager
-def _quiet(name: str) -> Iterator[None]:
+def _silence_logger(name: str) -> Iterator[None]:
     log = logging.getLogger(name)
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
@@ -222,7 +226,7 @@ def _check_threads(threads: int | None, executor: Executor | None) -> None:
         )
 
 
-def _warn(study: Study) -> None:
+def _warn_of_runs_without_end(study: Study) -> None:
     """Say once for the whole study why some runs may not stop."""
     cells: dict[str, list[str]] = {}
     for cell in study.cells:
@@ -242,12 +246,12 @@ class _Meter:
     def __init__(self, folder: StudyFolder, progress: OnStep | None) -> None:
         self.progress = progress
         self.runs = folder.study.runs
-        self.cells = {cell: self._done(folder, cell) for cell in folder.study.cells}
+        self.cells = {cell: self._count_done(folder, cell) for cell in folder.study.cells}
         self.done = sum(self.cells.values())
         self.total = self.runs * len(self.cells)
 
-    def _done(self, folder: StudyFolder, cell: Cell) -> int:
-        missing = folder.missing(cell)
+    def _count_done(self, folder: StudyFolder, cell: Cell) -> int:
+        missing = folder.list_missing(cell)
         return self.runs - sum(min(block.last, self.runs) - block.first for block in missing)
 
     def add(self, cell: Cell, runs: int, within: int = 0) -> None:
@@ -260,10 +264,12 @@ class _Meter:
         if self.progress is not None:
             more = min(within, self.runs - self.cells[cell])
             here = self.cells[cell] + more
-            self.progress(Step(cell.title, here, self.runs, self.done + more, self.total))
+            self.progress(StudyStep(cell.title, here, self.runs, self.done + more, self.total))
 
 
-def _run_here(folder: StudyFolder, work: list[Block], meter: _Meter, threads: int | None) -> None:
+def _run_on_threads(
+    folder: StudyFolder, work: list[Block], meter: _Meter, threads: int | None
+) -> None:
     """One block after the other, each on several threads."""
     study = folder.study
     for block in work:
@@ -283,7 +289,9 @@ def _run_here(folder: StudyFolder, work: list[Block], meter: _Meter, threads: in
         meter.add(cell, runs)
 
 
-def _run_there(folder: StudyFolder, work: list[Block], meter: _Meter, executor: Executor) -> None:
+def _run_on_executor(
+    folder: StudyFolder, work: list[Block], meter: _Meter, executor: Executor
+) -> None:
     """All blocks to the executor; those that finish are kept, whatever becomes of the
     others.
     """

@@ -47,7 +47,7 @@ class Cell:
     @property
     def title(self) -> str:
         """A few words for people."""
-        return f"{self.instance_name}, {title(self.strategy)}"
+        return f"{self.instance_name}, {make_title(self.strategy)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,8 @@ class Study:
         """Refuse what cannot be simulated, naming it."""
         _check_instances(self.instances)
         object.__setattr__(self, "instances", MappingProxyType(dict(self.instances)))
-        object.__setattr__(self, "strategies", _checked_strategies(self.strategies))
-        object.__setattr__(self, "max_samples", _checked_cap(self.max_samples))
+        object.__setattr__(self, "strategies", _check_strategies(self.strategies))
+        object.__setattr__(self, "max_samples", _check_cap(self.max_samples))
         _ = self.calendar  # refuses days that do not fit together
         for cell in self.cells:
             try:
@@ -153,14 +153,14 @@ class Study:
         return read_study(path)
 
 
-def title(strategy: Strategy) -> str:
+def make_title(strategy: Strategy) -> str:
     """A strategy in a few words: name, threshold, and what differs from the usual."""
     numbers = [f"ε = {strategy.epsilon:g}"] if strategy.epsilon is not None else []
     words = [strategy.shown, *numbers, f"δ = {strategy.delta:g}", str(strategy.threshold)]
-    return ", ".join([*words, *filter(None, [extras(strategy)])])
+    return ", ".join([*words, *filter(None, [describe_extras(strategy)])])
 
 
-def extras(strategy: Strategy) -> str:
+def describe_extras(strategy: Strategy) -> str:
     """The parts that differ from the preset and have no column of their own, as
     words.
     """
@@ -189,7 +189,7 @@ def _check_instances(instances: Any) -> None:
             )
 
 
-def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
+def _check_strategies(strategies: Any) -> tuple[Strategy, ...]:
     """The strategies, if each is one, is there once and can be written down."""
     if not isinstance(strategies, list | tuple) or not strategies:
         raise InvalidInputError("a study needs a list of one or more strategies")
@@ -204,12 +204,12 @@ def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
         _ = strategy.identity  # refuses Python functions: a study must be written down
         if found.count(strategy) > 1:
             raise InvalidInputError(
-                f"the strategy {title(strategy)} is listed twice: name each one once"
+                f"the strategy {make_title(strategy)} is listed twice: name each one once"
             )
     return found
 
 
-def _checked_cap(cap: Any) -> int | None:
+def _check_cap(cap: Any) -> int | None:
     if cap is None:
         return None
     if not math.isfinite(real(cap)) or cap != int(cap):
@@ -222,7 +222,7 @@ def _check_share(beta: Any) -> None:
         check_beta(beta)
 
 
-OPTIONS: dict[str, Any] = {
+OPTION_CHECKS: dict[str, Any] = {
     "epsilon": check_epsilon,
     "delta": check_delta,
     "gamma": check_gamma,
@@ -243,12 +243,12 @@ OPTIONS: dict[str, Any] = {
 """What a strategy in a file may say, each with a check of its values that needs no
 other option.
 """
-LAWS = {"drift": "drifting", "sigma": "gaussian"}
+LAW_KEYS = {"drift": "drifting", "sigma": "gaussian"}
 """The law of an instance that says this of its arms."""
-SHARED = ("epsilon", "delta", "threshold")
-DAYS = ("accrual", "delay", "deadline", "enrolment", "release")
-NUMBERS = ("runs", "seed", "max_samples", *DAYS)
-KEYS = {"instances", "strategies", "skip_unfit", *NUMBERS, *SHARED}
+SHARED_KEYS = ("epsilon", "delta", "threshold")
+CALENDAR_KEYS = ("accrual", "delay", "deadline", "enrolment", "release")
+NUMBER_KEYS = ("runs", "seed", "max_samples", *CALENDAR_KEYS)
+STUDY_KEYS = {"instances", "strategies", "skip_unfit", *NUMBER_KEYS, *SHARED_KEYS}
 
 
 def read_study(path: str | Path) -> Study:
@@ -261,14 +261,14 @@ def read_study(path: str | Path) -> Study:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{named(path)} is not a TOML file: {error}") from None
     try:
-        return _read(document)
+        return _parse_study(document)
     except InvalidInputError as error:
         raise InvalidInputError(f"{named(path)}: {error}") from None
 
 
-def _read(document: dict[str, Any]) -> Study:
-    _known("a study", document, KEYS)
-    instances = _instances(document.get("instances"))
+def _parse_study(document: dict[str, Any]) -> Study:
+    _check_keys("a study", document, STUDY_KEYS)
+    instances = _read_instances(document.get("instances"))
     entries = document.get("strategies")
     if (
         not isinstance(entries, list)
@@ -281,15 +281,15 @@ def _read(document: dict[str, Any]) -> Study:
     skip = document.get("skip_unfit", False)
     if not isinstance(skip, bool):
         raise InvalidInputError(f"skip_unfit must be true or false; got {quoted(skip)}")
-    shared = {key: document[key] for key in SHARED if key in document}
-    chosen = [_chosen(entry, shared, skip) for entry in entries]
+    shared = {key: document[key] for key in SHARED_KEYS if key in document}
+    chosen = [_expand_entry(entry, shared, skip) for entry in entries]
     strategies = [strategy for some in chosen for strategy in some.strategies]
     left_out = [words for some in chosen for words in some.unfit]
-    numbers = {key: document[key] for key in NUMBERS if key in document}
+    numbers = {key: document[key] for key in NUMBER_KEYS if key in document}
     return Study(instances, strategies, left_out=tuple(left_out), **numbers)
 
 
-def _known(what: str, table: dict[str, Any], keys: Any) -> None:
+def _check_keys(what: str, table: dict[str, Any], keys: Any) -> None:
     unknown = sorted(set(table) - set(keys))
     if unknown:
         raise InvalidInputError(
@@ -297,7 +297,7 @@ def _known(what: str, table: dict[str, Any], keys: Any) -> None:
         )
 
 
-def _instances(part: Any) -> dict[str, Instance]:
+def _read_instances(part: Any) -> dict[str, Instance]:
     if isinstance(part, list) and all(isinstance(name, str) for name in part):
         part = {name: name for name in part}
     if not isinstance(part, dict) or not part:
@@ -305,10 +305,10 @@ def _instances(part: Any) -> dict[str, Instance]:
             'write the instances as instances = ["mu1", "mu2"], or as a table [instances] with '
             "lines name = [means]"
         )
-    return {name: _instance(name, value) for name, value in part.items()}
+    return {name: _read_instance(name, value) for name, value in part.items()}
 
 
-def _instance(name: str, value: Any) -> Instance:
+def _read_instance(name: str, value: Any) -> Instance:
     try:
         if isinstance(value, str):
             if value not in benchmarks:
@@ -317,49 +317,51 @@ def _instance(name: str, value: Any) -> Instance:
                 )
             return benchmarks[value]
         if isinstance(value, dict):
-            laws = [law for key, law in LAWS.items() if key in value]
+            laws = [law for key, law in LAW_KEYS.items() if key in value]
             return Instance.from_dict({"law": laws[0] if laws else "bernoulli", **value})
         return Bernoulli(value)
     except InvalidInputError as error:
         raise InvalidInputError(f"instance {quoted(name)}: {error}") from None
 
 
-class Chosen(NamedTuple):
+class ExpandedEntry(NamedTuple):
     """Strategies of a file, and in words what of it fits none."""
 
     strategies: list[Strategy]
     unfit: list[str]
 
 
-def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen:
+def _expand_entry(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> ExpandedEntry:
     """Every combination of what one entry lists."""
     preset = entry.get("preset")
     if preset not in PRESETS:
         raise InvalidInputError(f"unknown preset {quoted(preset)}: use one of {', '.join(PRESETS)}")
-    own = {key: value for key, value in entry.items() if key != "preset"}
-    axes = _axes(preset, own, shared)
-    found = Chosen([], [])
+    given = {key: value for key, value in entry.items() if key != "preset"}
+    axes = _list_axes(preset, given, shared)
+    expanded = ExpandedEntry([], [])
     for point in itertools.product(*axes.values()):
         options = dict(zip(axes, point, strict=True))
         public = "epsilon" not in list_levels(preset, options.get("trust"))
-        if "epsilon" not in own and public:
+        if "epsilon" not in given and public:
             options.pop("epsilon", None)  # the shared levels are for the private strategies
-        elif "epsilon" not in own and "rho" in own:
+        elif "epsilon" not in given and "rho" in given:
             options["epsilon"] = None
-        made = _made(preset, options, skip)
+        made = _make_strategy(preset, options, skip)
         if isinstance(made, str):
-            found.unfit.append(made)
-        elif made not in found.strategies:
-            found.strategies.append(made)
-    if not found.strategies:
-        raise InvalidInputError(f"no combination for the strategy {preset} fits: {found.unfit[0]}")
-    return found
+            expanded.unfit.append(made)
+        elif made not in expanded.strategies:
+            expanded.strategies.append(made)
+    if not expanded.strategies:
+        raise InvalidInputError(
+            f"no combination for the strategy {preset} fits: {expanded.unfit[0]}"
+        )
+    return expanded
 
 
-def _axes(preset: str, own: dict[str, Any], shared: dict[str, Any]) -> dict[str, list[Any]]:
+def _list_axes(preset: str, given: dict[str, Any], shared: dict[str, Any]) -> dict[str, list[Any]]:
     """The values of each option, as a list; each is checked alone."""
-    _known(f"strategy {preset}", own, OPTIONS)
-    both = {**shared, **own}
+    _check_keys(f"strategy {preset}", given, OPTION_CHECKS)
+    both = {**shared, **given}
     axes = {key: value if isinstance(value, list) else [value] for key, value in both.items()}
     for key, values in axes.items():
         if not values:
@@ -369,7 +371,7 @@ def _axes(preset: str, own: dict[str, Any], shared: dict[str, Any]) -> dict[str,
     return axes
 
 
-def _made(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
+def _make_strategy(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
     """The strategy, or if `skip` in words why there is none with these options."""
     words = ", ".join([preset, *(f"{key} = {value}" for key, value in options.items())])
     try:
@@ -386,7 +388,7 @@ def _made(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
 
 
 def _check_alone(preset: str, key: str, value: Any) -> None:
-    rule = OPTIONS[key]
+    rule = OPTION_CHECKS[key]
     try:
         if callable(rule):
             rule(value)
