@@ -177,7 +177,7 @@ def test_a_study_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asked = QuestionScope(
         StudyQuestion("delta", whole.title, {"delta": few}, {}), ("mu3",), 4, True
     )
-    monkeypatch.setattr(report, "ask", lambda *_: asked)
+    monkeypatch.setattr(report, "make_question_scope", lambda *_: asked)
     options = ["reproduce", "--out", str(tmp_path / "a"), "--study", "delta", "--quick"]
     result = CliRunner().invoke(main, [*options, "--json"])
     assert result.exit_code == 0, result.output
