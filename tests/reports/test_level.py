@@ -127,7 +127,7 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
         (
             "a",
             True,
-            "a was identified as the best arm by a prespecified procedure whose error probability",
+            "a was identified as the best arm by a prespecified procedure whose",
         ),
         ("a", False, "The arm that did best so far was a. It was not found to be the best."),
         (None, False, "There was no look at the data."),
