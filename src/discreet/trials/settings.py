@@ -63,8 +63,8 @@ ENROLMENT = {
     WAITING: "nobody is enrolled while a full round waits for its outcomes",
     CONTINUOUS: (
         "participants are enrolled while earlier rounds wait for their outcomes. The error rate "
-        "then also requires that the pace of enrolment does not depend on outcomes that are not "
-        "released"
+        "then also requires that the size of a round does not depend on the assignments and "
+        "outcomes of its own participants"
     ),
 }
 ANONYMOUS, SAME_ARM, REFUSE_RETURNING = "anonymous", "same-arm", "refuse"
