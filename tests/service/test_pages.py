@@ -19,7 +19,7 @@ from discreet.service import planner
 from discreet.service.pages import trial
 from discreet.service.pages.audit_trail import Row, grouped
 from discreet.service.pages.base import LOGIN_COOKIE
-from discreet.service.pages.new_trial import read
+from discreet.service.pages.trial_form import read_form
 from discreet.service.state import script_hash
 from discreet.trials.status import AuditEntry
 from tests.support.visitors import Service, Visit, service
@@ -415,7 +415,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("arms", "one", "at least two arms"),
         ("arms", "one\none", "the same name"),
         ("max_participants", "many", "whole number"),
-        ("max_participants", "", "after how many people"),
+        ("max_participants", "", "a whole number"),
         ("epsilon", "0", "0.001 to 100"),
         ("epsilon", "nan", "0.001 to 100"),
         ("delta", "60", "below 50"),
@@ -445,8 +445,8 @@ def test_what_is_wrong_is_said_beside_the_field(
 
 
 def test_people_may_come_by_the_month() -> None:
-    assert read({"accrual": "7/week"})["accrual"] == 1.0
-    assert 1.3 < read({"accrual": "40/month"})["accrual"] < 1.33
+    assert read_form({"accrual": "7/week"})["accrual"] == 1.0
+    assert 1.3 < read_form({"accrual": "40/month"})["accrual"] < 1.33
 
 
 def test_numbers_are_in_their_own_units(place: Service) -> None:

@@ -41,12 +41,12 @@ def test_no_route_is_hidden_by_one_before_it(home: Home) -> None:
 
 
 def test_a_slash_in_a_name_separates_nothing(home: Home) -> None:
-    """Else a request about the trial `dose/open` would be one about `dose`."""
+    """Else a request about the trial `dose/protocol` would be one about `dose`."""
     answer = send(home, "GET", "/t/a%2Fb")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Ft%2Fa%252Fb")
     assert send(home, "GET", "/t/a/b").status_code == 404
-    assert send(home, "GET", "/api/v1/trials/dose/open").status_code == 401
-    assert send(home, "POST", "/api/v1/trials/dose%2Fopen").status_code == 405
+    assert send(home, "GET", "/api/v1/trials/dose/protocol").status_code == 401
+    assert send(home, "POST", "/api/v1/trials/dose%2Fprotocol").status_code == 405
 
 
 @pytest.mark.parametrize("path", ["/t", "/t/", "/t//desk", "/t/%FF", "/login/", "/nothing/x"])

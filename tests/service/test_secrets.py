@@ -169,7 +169,7 @@ def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
     token = home.tokens.make("a site", "site", "a test", "L", "Leeds")[1]
     login = home.tokens.log_in(token)
     form = {"id": "1-00000000", "response": "rr/1.0/1", "key": form_key(login), "once": "a"}
-    monkeypatch.setitem(ACTIONS, "open", frozenset({"manager"}))
+    monkeypatch.setitem(ACTIONS, "list-open", frozenset({"manager"}))
     found = browser.cookie("POST", "/t/L/desk/answer", login, data=form)
     assert found.status_code == 403
     assert id not in found.text

@@ -4,8 +4,11 @@ action that its caller must be allowed to do, and the types of its body and resu
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import MISSING, dataclass
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import msgspec
 
@@ -19,6 +22,7 @@ from discreet.strategies.strategy import Strategy
 from discreet.trials.listing import ListedTrial
 from discreet.trials.protocol import new_protocol
 from discreet.trials.record import Head, UnknownHeadError
+from discreet.trials.settings import SETTINGS, Setting
 from discreet.trials.status import Status, Verification
 from discreet.trials.store.tokens import Token
 from discreet.trials.trial import start
@@ -26,28 +30,50 @@ from discreet.trials.verbs import VERBS, Body, Done, Text, Verb
 from discreet.validation import quoted, read_whole
 
 
-class NewTrial(Body):
-    """A trial to be started: the protocol, field by field, as for `Trial.create`."""
+class NewTrialBody(Body):
+    """A trial to be started: what `Trial.create` takes."""
 
     name: Text
     arms: list[Text]
-    max_participants: int
     strategy: dict[Text, Any]
     """A strategy, as `Strategy.to_dict` describes it; or `name` with what its preset
     takes, such as {"name": "bet-se", "delta": 0.05, "epsilon": 1}.
     """
-    retain: Text = "until-release"
-    range: tuple[float, float] = (0.0, 1.0)
-    direction: Text = "max"
-    out_of_range: Text = "refuse"
-    randomisation: Text = ""
-    sites: list[Text] | None = None
-    deadline: float | None = None
-    release: Text = "complete"
-    enrolment: Text = "waiting"
-    returning: Text = "anonymous"
-    blinding: Text = "none"
-    question: Text = ""
+
+
+def _limit_texts(type: Any) -> Any:
+    """Return the type of a setting with texts of limited length."""
+    if type is str:
+        return Text
+    parts = get_args(type)
+    if not parts:
+        return type
+    limited = tuple(map(_limit_texts, parts))
+    return reduce(or_, limited) if isinstance(type, UnionType) else get_origin(type)[limited]
+
+
+def _describe_setting(setting: Setting) -> tuple[Any, ...]:
+    """Return a field of the body for a setting, with its type and default."""
+    words = [setting.help]
+    if setting.choices:
+        words.append(f"One of {', '.join(setting.choices)}.")
+    if setting.unit and setting.unit not in setting.help:
+        words.append(f"In {setting.unit}.")
+    meta = msgspec.Meta(description=" ".join(words))
+    field = (setting.name, Annotated[_limit_texts(setting.type), meta])
+    return field if setting.default is MISSING else (*field, setting.default)
+
+
+SET_BY_SERVICE = ("script",)
+NewTrial: type[Any] = msgspec.defstruct(
+    "NewTrial",
+    [_describe_setting(one) for name, one in SETTINGS.items() if name not in SET_BY_SERVICE],
+    bases=(NewTrialBody,),
+    module=__name__,
+    forbid_unknown_fields=True,
+    kw_only=True,
+)
+NewTrial.__doc__ = NewTrialBody.__doc__
 
 
 class Invite(Body):

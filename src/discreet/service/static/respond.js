@@ -24,17 +24,17 @@ const SPAN = /^([^:]+):([^:]+):(max|min)$/;
  * The response to send for one outcome. Call it once for each outcome.
  *
  * `settings` are those of the protocol: `epsilon`; `low`, `high`, `direction` ("max" or
- * "min") and `outside` ("refuse" or "clip"), where they are not 0, 1, max and refuse;
+ * "min") and `out_of_range` ("refuse" or "clip"), where they are not 0, 1, max and refuse;
  * `middle`, where the trial announced a middle level; or `gamma` and `noise`, the standard
  * deviation of Gaussian noise in rewards, which the trial knows by its mechanism's own map.
  */
 export function respond(outcome, settings, random = systemBytes) {
-  const { noise, outside = "refuse", ...rest } = settings;
+  const { noise, out_of_range: outOfRange = "refuse", ...rest } = settings;
   const checked = check(rest);
-  if (outside !== "refuse" && outside !== "clip") {
+  if (outOfRange !== "refuse" && outOfRange !== "clip") {
     throw new Error("What lies outside the range must be refused or clipped: refuse or clip.");
   }
-  const reward = exact(rewardOf(outcome, checked, outside));
+  const reward = exact(rewardOf(outcome, checked, outOfRange));
   if (checked.mechanism === "gauss") {
     if (!(typeof noise === "number" && noise > 0 && noise < 1e9)) {
       throw new Error("Gaussian responses need noise: its standard deviation, in rewards.");
@@ -132,9 +132,9 @@ function levelsOf({ middle }) {
 }
 
 /** The reward in [0, 1] of an outcome, as `Scale.reward` has it. */
-function rewardOf(outcome, { low, high, direction }, outside) {
+function rewardOf(outcome, { low, high, direction }, outOfRange) {
   let value = typeof outcome === "number" ? outcome : NaN;
-  if (outside === "clip") value = Math.min(Math.max(value, low), high);
+  if (outOfRange === "clip") value = Math.min(Math.max(value, low), high);
   if (!(low <= value && value <= high)) {
     throw new Error(
       `The outcome must be a number from ${low} to ${high}, the range in the protocol.`,
