@@ -425,7 +425,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("enrolment", "continuous", "needs a deadline"),
         ("release", "scheduled", "needs a deadline"),
         ("outcomes", "colours", "choose one of these"),
-        ("sites", "Leeds\nLeeds", "the same name"),
+        ("sites", "Leeds\nLeeds", "different names"),
         ("deadline", "soon", "number of days"),
         ("accrual", "40/year", "10/week or 40/month"),
         ("start", "soon", "a day, such as 2027-03-01"),
@@ -532,15 +532,15 @@ def test_a_plan_answers_in_words_and_pictures(
     form = {**GOOD, "difference": "60", "name": "", "max_participants": ""}
     shown = visit.send("/new/plan", **form)
     assert shown.status_code == 200
-    assert "people on average" in shown.text
-    assert "leaves room for bad luck" in shown.text
+    assert "participants on average" in shown.text
+    assert "participants leaves a margin" in shown.text
     assert re.search(r'data-use="\d+" hidden>Use \d+ as the maximum<', shown.text)
     half = visit.send("/new/plan", **form, accrual="40/month", delay="soon").text
     assert "<li>Days until an outcome is known: this must be a number of days" in half
     assert half.partition("<p hidden")[0].endswith(shown.text.partition("<p hidden")[0])
     review = visit.send("/new", do="review", **{**GOOD, "difference": "60"}).text
     assert "60 percentage points. The trial is designed for it, with the strategy bet-se." in review
-    assert "people on average" in review
+    assert "participants on average" in review
     assert shown.text.count("<svg") == 2
     assert "style=" not in shown.text
     made: list[str] = []
@@ -548,7 +548,7 @@ def test_a_plan_answers_in_words_and_pictures(
     assert visit.send("/new/plan", **form).text == shown.text
     assert not made
     plain = visit.send("/new", do="plan", **form).text  # without script
-    assert "people on average" in plain
+    assert "participants on average" in plain
     assert 'value="60"' in plain
     assert 'id="name-wrong"' not in plain
 
@@ -560,26 +560,26 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     visit = place.visit("manager")
     form = {**GOOD, "difference": "60", "max_participants": "40"}
     shown = visit.send("/new/plan", **form).text
-    assert "Success rates: one 0.8, two 0.2." in shown
+    assert "Success rates: one 80 %, two 20 %." in shown
     assert "In these simulations one is best, only because it is the first in the list" in shown
     power = (
-        r"Power: at the difference worth finding, (\d+)% of such trials end within 40 people with"
+        r"Power: at the target difference, (\d+)% of such trials identify the best arm within 40 "
     )
     right = re.search(power, shown)
-    answered = re.search(r"simulated trials\), and (\d+)% with any answer\.", shown)
+    answered = re.search(r"simulated trials\), and (\d+)% come to any conclusion\.", shown)
     assert right is not None
     assert answered is not None
     assert 0 < int(right[1]) <= int(answered[1]) < 100
-    assert "How likely an answer is" in shown
+    assert "how likely an answer is" in shown
     early = visit.send("/new/plan", **{**form, "start": "2027-03-01"}).text
-    assert "First day of enrolment: to say when the trial ends, say also how many people" in early
-    assert "people on average" in early
+    assert "First day of enrolment: to say when the trial ends, give the enrolment rate" in early
+    assert "participants on average" in early
     days = {**form, "accrual": "40/month", "delay": "7"}
     assert "it is expected to end on" not in visit.send("/new/plan", **days).text
     made: list[str] = []
     monkeypatch.setattr(planner, "plan", lambda *_, **__: made.append(""))
     dated = visit.send("/new/plan", **{**days, "start": "2027-03-01", "arms": "old\nyoung"}).text
-    assert "Success rates: old 0.8, young 0.2." in dated
+    assert "Success rates: old 80 %, young 20 %." in dated
     band = r"\d+ \w+ 2027 \(eight of ten such trials: \d+ \w+ 2027 … \d+ \w+ 2027\)"
     assert re.search(rf"if it begins on 1 Mar 2027, it is expected to end on {band}", dated)
     assert not made
@@ -615,7 +615,7 @@ def test_a_plan_says_what_success_is_where_no_is_better(
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     form = {**GOOD, "difference": "60", "max_participants": "40", "direction": "min"}
     shown = place.visit("manager").send("/new/plan", **form).text
-    assert "Success rates (a success is the answer no): one 0.8, two 0.2." in shown
+    assert "Success rates (a success is the answer no): one 80 %, two 20 %." in shown
 
 
 @pytest.mark.parametrize(

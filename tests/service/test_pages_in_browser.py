@@ -55,22 +55,22 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     log_in(place, page, address)
     page.get_by_role("link", name="Plan and start a trial").click()
     plan = page.locator("#plan")
-    plan.get_by_text("people on average").wait_for(timeout=240_000)
+    plan.get_by_text("participants on average").wait_for(timeout=240_000)
     before = plan.locator(".answer li").first.inner_text()
     assert plan.locator("svg").count() >= 2
     page.set_viewport_size({"width": 1200, "height": 800})
-    page.get_by_label("Maximum number of people").fill("800")
-    plan.get_by_text("Power: at the difference").wait_for()
+    page.get_by_label("Maximum number of participants").fill("800")
+    plan.get_by_text("Power: at the target").wait_for()
     cut = "all => all.map(e => e.scrollWidth - e.clientWidth)"
     assert set(plan.locator(".scroll").evaluate_all(cut)) == {0}
-    page.get_by_label("Difference worth finding").fill("30")
+    page.get_by_label("Target difference").fill("30")
     page.wait_for_function(
         "before => ![...document.querySelectorAll('.answer li')].some(e => e.innerText === before)",
         arg=before,
     )
     page.get_by_label("Name of the trial").fill("Dose <1>")
-    page.get_by_label("Maximum number of people").fill("800")
-    page.get_by_role("button", name="Look at it once more").click()
+    page.get_by_label("Maximum number of participants").fill("800")
+    page.get_by_role("button", name="Review").click()
     assert "Start Dose <1>?" in page.locator("h1").inner_text()
     page.get_by_role("button", name="Start the trial").click()
     assert page.locator("h1").inner_text() == "Dose <1>"
@@ -100,10 +100,10 @@ def test_a_note_goes_with_what_it_is_about(
     page.evaluate("document.getElementById('days').open = true")
     page.locator("#arms").fill("one")
     page.get_by_label("First day of enrolment").fill("2027-03-01")
-    page.get_by_label("by the clock").check()
+    page.locator("input[name=release][value=scheduled]").check()
     # The console would note that the form was refused, and fail the test.
     page.route("**/new", lambda route: route.fulfill(response=route.fetch(), status=200))
-    page.get_by_role("button", name="Look at it once more").click()
+    page.get_by_role("button", name="Review").click()
     page.locator("#name-wrong").wait_for()
     notes = {name: page.locator(f"#{name}-wrong") for name in ("name", "arms", "release", "start")}
     fields = {name: page.locator(f"#{name}") for name in ("name", "arms", "start")}
@@ -135,18 +135,18 @@ def test_a_note_goes_with_what_it_is_about(
     fields["name"].fill("")
     assert "name" in seen()
     fields["name"].fill("dose")
-    page.get_by_label("People who come in a day").fill("12")  # the day needs it
+    page.get_by_label("Enrolment rate").fill("12")  # the day needs it
     page.locator("#accrual-read").get_by_text("Read as 12 people a day").wait_for()
     notes["start"].wait_for(state="hidden")
     assert seen() == {"release"}
-    page.get_by_label("People who come in a day").fill("")
+    page.get_by_label("Enrolment rate").fill("")
     notes["start"].wait_for()
     assert page.locator("#accrual-read").inner_text() == ""
     fields["start"].fill("")
-    page.get_by_label("as soon as a round is complete").check()
+    page.locator("input[name=release][value=complete]").check()
     assert seen() == set()
     assert at_top.is_visible()
-    page.get_by_label("Maximum number of people").fill("500")
+    page.get_by_label("Maximum number of participants").fill("500")
     assert not at_top.is_visible()
 
 

@@ -225,7 +225,7 @@ async def _show_link(looking: Look, token: Token, by: str | None, secret: str = 
 
 async def _make_link(looking: Look) -> Response:
     token = await looking.run(_found, looking)
-    if token.role == PARTICIPANT or not token.valid(await looking.run(looking.home.doors.now)):
+    if token.role == PARTICIPANT or not token.is_valid(await looking.run(looking.home.doors.now)):
         raise InvalidInputError("nobody can log in with this token: make another one")
     looking.form = {}
     return await _show_link(looking, token, looking.visitor.who)

@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import jinja2
@@ -141,6 +141,9 @@ def dated(words: str) -> Markup:
 ENVIRONMENT.filters["dated"] = dated
 
 
+Result = TypeVar("Result")
+
+
 class Look:
     """Somebody looks at a page, or sends a form of it."""
 
@@ -153,8 +156,8 @@ class Look:
         self.form: Mapping[str, str] = {}
         """What a form carries; empty when a page is looked at."""
 
-    async def run(self, work: Callable[..., Any], *about: Any) -> Any:
-        """Do something that waits for the disk."""
+    async def run(self, work: Callable[..., Result], *about: Any) -> Result:
+        """Do something that waits for the disk, in a thread."""
         return await self.home.run(work, *about)
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:

@@ -147,7 +147,7 @@ async def _ask_publish(looking: Look, status: int = 200) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
     now = await looking.run(trial.status)
     published = await looking.run(looking.home.published, looking.name)
-    blind = trial.protocol.blind and not now.stopped
+    blind = trial.protocol.is_blinded and not now.stopped
     about = {"name": looking.name, "published": published, "blind": blind}
     return looking.page("publish.html", status, stopped=now.stopped, **about)
 
@@ -170,8 +170,8 @@ async def _ask_codes(looking: Look) -> Response:
     the page of the list again may not want that.
     """
     trial = await looking.run(looking.home.trial, looking.name)
-    about = {"name": looking.name, "blind": trial.protocol.blind, "rows": None, "left": 0}
-    return looking.page("codes.html", **about)
+    blind = trial.protocol.is_blinded
+    return looking.page("codes.html", name=looking.name, blind=blind, rows=None, left=0)
 
 
 async def _codes(looking: Look) -> Response:
@@ -179,11 +179,12 @@ async def _codes(looking: Look) -> Response:
     people are given. The audit trail notes who has looked.
     """
     caller = await looking.run(looking.home.as_user, looking.name, looking.visitor)
-    found: dict[str, str] = await looking.run(caller.codes)
+    found: dict[str, str] = await looking.run(caller.list_codes)
     wanted = looking.form.get("code", "").strip().upper()
     rows = [one for one in reversed(found.items()) if wanted in ("", one[0])]
-    about = {"name": looking.name, "blind": caller.protocol.blind, "rows": rows[:MAX_CODES]}
-    return looking.page("codes.html", **about, left=max(len(rows) - MAX_CODES, 0))
+    left = max(len(rows) - MAX_CODES, 0)
+    about: dict[str, Any] = {"blind": caller.protocol.is_blinded, "rows": rows[:MAX_CODES]}
+    return looking.page("codes.html", name=looking.name, **about, left=left)
 
 
 def routes(home: Home) -> list[Route]:

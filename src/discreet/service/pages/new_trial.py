@@ -13,15 +13,15 @@ from discreet.accrual import rate_words
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.power import check_reach
-from discreet.planning.rows import PlanRow, Enrolment
+from discreet.planning.rows import Enrolment, PlanRow
 from discreet.reports.html import render_sections
 from discreet.reports.plan import (
-    name_best_arms,
-    explain_low_cost,
     end_cells,
-    warn_of_few_correct,
+    explain_low_cost,
+    name_best_arms,
     plan_sections,
     qualify_cost,
+    warn_of_few_correct,
 )
 from discreet.reports.summaries import format_in_units
 from discreet.reports.trial_text import privacy_sentence
@@ -179,7 +179,9 @@ def plan_words(plan: Plan) -> list[str]:
             "participants without a conclusion."
         )
     elif row.participants.q90 is not None:
-        lines.append(f"Nine of ten such trials end within {people(row.participants.q90)} participants.")
+        lines.append(
+            f"Nine of ten such trials end within {people(row.participants.q90)} participants."
+        )
     if room := room_of(plan):
         lines.append(f"A maximum of {people(room)} participants leaves a margin.")
     if row.privacy_cost is not None:
@@ -202,8 +204,8 @@ def about_words(form: TrialForm, plan: Plan) -> str:
     ((name, arms),) = plan.scenarios.items()
     scale, means = form.scale, zip(arms.names, arms.means, strict=True)
     best = (
-        f"In these simulations {name_best_arms(plan, name)} is best, only because it is the first in "
-        "the list: with another one the numbers would hardly differ."
+        f"In these simulations {name_best_arms(plan, name)} is best, only because it is the first "
+        "in the list: with another one the numbers would hardly differ."
     )
     if scale is None:
         success = " (a success is the answer no)" if form["direction"] == "min" else ""
@@ -317,7 +319,11 @@ def _warn(protocol: Protocol) -> str:
     if reach is None:
         rounded = explain_rounding(protocol.strategy, protocol.scale.numbers)
         return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
-    takes = "more than that" if reach.participants is None else f"about {reach.participants:,} participants"
+    takes = (
+        "more than that"
+        if reach.participants is None
+        else f"about {reach.participants:,} participants"
+    )
     return (
         "Even if one arm did as well as possible and the others as badly as possible, the trial "
         f"would take {takes}: with at most {protocol.max_participants:,} participants it will end "
