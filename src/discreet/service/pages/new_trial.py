@@ -42,9 +42,8 @@ from discreet.service.pages.trial_form import (
 from discreet.service.state import Home
 from discreet.strategies.presets import explain_rounding
 from discreet.trials.protocol import MISSING, Protocol
-from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.settings import SETTINGS
-from discreet.wording import closed, correctness_words, counted, day_words, listed, people
+from discreet.wording import closed, counted, day_words, listed, people
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -300,8 +299,7 @@ def describe_protocol(protocol: Protocol) -> list[tuple[str, str]]:
     strategy = protocol.strategy
     rows = [
         ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
-        ("Error probability", correctness_words(strategy.correctness, protocol.scale)),
-        ("Assumptions", GUARANTEE[protocol.randomisation]),
+        ("Error probability", protocol.describe_guarantee()),
         ("Missing outcomes", MISSING),
     ]
     for name, setting in SETTINGS.items():
