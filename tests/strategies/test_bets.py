@@ -462,6 +462,16 @@ def test_a_tail_constant_that_is_too_small_is_caught(monkeypatch: pytest.MonkeyP
     assert game.tail_excess(nobody, 1, 0) > 9e-4
 
 
+def test_a_tail_bet_that_does_not_pay_the_smaller_noise_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In sums: the larger noise is paid by its tail, the smaller by its moment."""
+    nobody = np.zeros((0, 3), np.int64)
+    assert Game(KINDS["tails"], 0.5, 0.5).tail_excess(nobody, 1, 0) <= 0
+    monkeypatch.setattr(rounds, "price_slope", lambda *about: 0.0)
+    assert Game(KINDS["tails"], 0.5, 0.5).tail_excess(nobody, 1, 0) > 0.1
+
+
 def test_one_person_moves_a_difference_by_at_most_one() -> None:
     """Every bit of every person flipped."""
     rng, game = np.random.default_rng(8), Game(KINDS["tails, difference"], 0.1, 0.5)
