@@ -60,7 +60,13 @@ def row_of(rows: list[dict[str, Any]], instance: str, strategy: str, episodes: s
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """The table of the docs."""
+    """Print the table of the docs."""
+    print(
+        "| instance | strategy | an episode for each arm: mean, rounds "
+        "| one global episode: unstopped | `global-yielding`: mean, rounds, unstopped |",
+        "|---" * 5 + "|",
+        sep="\n",
+    )
     for instance in INSTANCES:
         for strategy in strategies("arm"):
             arm, whole, yields = (

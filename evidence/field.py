@@ -32,7 +32,7 @@ def measured(found: Results) -> dict[str, float]:
     assert found.days is not None
     assert found.pipeline is not None
     return {
-        "people": float(f"{found.samples.mean():.5g}"),
+        "participants": float(f"{found.samples.mean():.5g}"),
         "days": float(f"{found.days.mean():.5g}"),
         "sem": float(f"{found.days.std() / math.sqrt(found.runs):.3g}"),
         "pipeline": float(f"{found.pipeline.mean():.4g}"),
@@ -53,7 +53,7 @@ def measure(runs: int) -> dict[str, Any]:
                 for kind in KINDS:
                     late = Delay.fixed(days) if kind == "fixed" else Delay.exponential(days / 3)
                     cell: dict[str, Any] = {"instance": name, "epsilon": epsilon, "share": share}
-                    cell |= {"kind": kind, "people": round(people)}
+                    cell |= {"kind": kind, "participants": round(people)}
                     for way in WAYS:
                         given: dict[str, Any] = {"accrual": 1, "delay": late, "deadline": days}
                         given["enrolment"] = way
@@ -70,7 +70,7 @@ def cells_of(data: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
 
 def days(cell: dict[str, Any], way: str) -> float:
     """Days over the people without delay."""
-    return float(cell[way]["days"] / cell["people"])
+    return float(cell[way]["days"] / cell["participants"])
 
 
 def shown(value: float) -> str:
@@ -94,7 +94,7 @@ def table(data: dict[str, Any]) -> list[str]:
 
 def extra(data: dict[str, Any], way: str, kind: str) -> list[float]:
     """People over those without delay, of all cells of a kind."""
-    return [cell[way]["people"] / cell["people"] for cell in cells_of(data, kind=kind)]
+    return [cell[way]["participants"] / cell["participants"] for cell in cells_of(data, kind=kind)]
 
 
 def saved(data: dict[str, Any], share: float) -> list[float]:
