@@ -30,7 +30,7 @@ from discreet.trials.store import schema
 from discreet.trials.verbs import MANAGER, MONITOR, SITE
 from tests.support.forge import rechained
 from tests.support.remote import far_away
-from tests.support.served import Visit, behind
+from tests.support.served import Visit, behind, hidden
 from tests.support.stores import ARMS, OUTCOME, UNITS, count, create, dealt
 
 MARKS = "\u0300" * 200_000 + "\u0316" * 200_000
@@ -502,3 +502,60 @@ def test_nobody_waits_for_a_verification(tmp_path: Path, monkeypatch: pytest.Mon
         assert not busy
         enrolled.set()
         assert verified.result().json()["intact"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Content-Length: 4", "Transfer-Encoding: chunked"],
+        ["Content-Length: 4", "Content-Length: 0"],
+        ["Content-Length: 4, 4"],
+        ["Content-Length: +4"],
+        ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
+        ["Transfer-Encoding : chunked"],
+        ["Transfer-Encoding: xchunked"],
+        ["X: y\n\nGET /healthz HTTP/1.1"],
+        ["X: y\rZ: z"],
+        ["X: y\0"],
+    ],
+)
+def test_a_request_that_a_proxy_could_end_elsewhere_is_refused(
+    lines: list[str], tmp_path: Path
+) -> None:
+    """Otherwise the rest of it is a request of its own, which the proxy has never seen
+    or takes for somebody else's.
+    """
+    home = Home(f"sqlite:///{tmp_path}/t.db")
+    head = "\r\n".join(["POST /login HTTP/1.1", "Host: 127.0.0.1", *lines])
+    rest = "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with behind(home) as base, closing(connect_to(base)) as opened:
+        opened.settimeout(30)
+        opened.sendall(f"{head}\r\n\r\n{rest}".encode())
+        found = b"".join(iter(lambda: opened.recv(65_536), b""))
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert found.count(b"HTTP/1.1 ") == 1
+
+
+def connect_to(base: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2])))
+
+
+def test_a_link_goes_nowhere_but_to_who_asked_for_it(tmp_path: Path) -> None:
+    """Links name the host that a request names. Whoever sends another one gets a link
+    to it, and nobody else does: no answer is stored on the way, and no other header
+    names the host.
+    """
+    url = f"sqlite:///{tmp_path}/t.db"
+    create(url)
+    home = Home(url)
+    with behind(home) as base:
+        secret, token = home.tokens.make("a manager", MANAGER, "a test")
+        visit = Visit(base, secret)
+        form = {"key": hidden(visit.get("/tokens").text, "/tokens")["key"]}
+        path = f"{base}/tokens/{token.number}/link"
+        for name in ("Host", "X-Forwarded-Host", "Forwarded", "X-Host"):
+            value = "host=evil.example" if name == "Forwarded" else "evil.example"
+            answer = httpx.post(path, data=form, headers={name: value}, cookies=visit.cookies)
+            assert answer.headers["cache-control"] == "no-store"
+            assert ("evil.example" in answer.text) is (name == "Host")
+            assert f"{base}/login#" in answer.text or name == "Host"
