@@ -75,7 +75,7 @@ def test_a_backup_and_the_way_back(folder: Path) -> None:
     again = ("restore", "kept.db", "--url", "sqlite:///again.db")
     said = trial(*again, "--head", head())
     assert said.stdout.startswith(f"dose  new  {head()}\n")
-    assert "tell them again, which is safe" in said.stdout
+    assert "record them again, which is safe" in said.stdout
     assert read(*again, "--head", head()) == {
         "trials": [{"name": "dose", "head": head(), "done": "left as it is", "spent_again": False}]
     }

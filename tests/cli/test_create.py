@@ -160,9 +160,7 @@ def test_a_trial_that_cannot_end_is_warned_of() -> None:
     said = call(HOPELESS)
     assert said.stderr.count("\n") == 1
     assert said.stderr.startswith("discreet: warning: even if the best arm always did as well")
-    assert (
-        "would take about 26,000 people: with --max-participants 2000 the trial will" in said.stderr
-    )
+    assert "would take about 26,000 participants: with --max-participants 2000" in said.stderr
     assert "(none of 17 simulated trials had one)" in said.stderr
     assert "Raise --max-participants or choose a larger --epsilon; discreet plan" in said.stderr
     assert "warning" not in said.stdout
@@ -192,9 +190,9 @@ def test_a_trial_that_can_end_is_not() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--strategy", "ctb-tt", "--epsilon", "0.1"], "ctb-tt would take more people: with"),
+        (["--strategy", "ctb-tt", "--epsilon", "0.1"], "ctb-tt would take more participants: with"),
         (["--strategy", "ttucb"], "Raise --max-participants; discreet plan"),
-        (["--strategy", "dp-se", "--epsilon", "1"], "dp-se would take about 1,500 people: with"),
+        (["--strategy", "dp-se", "--epsilon", "1"], "would take about 1,500 participants: with"),
     ],
     ids=str,
 )

@@ -43,7 +43,7 @@ HELD: dict[str, tuple[tuple[str, ...], set[str]]] = {
         ("new", "--arms", "a,b", "--max-participants", "100", *FREE[:4]),
         {"name", "protocol_hash", "head"},
     ),
-    "trial list": ((), {"name", "state", "people"}),
+    "trial list": ((), {"name", "state", "participants"}),
     "trial ask": (("dose", "--site", "x", "--count", "2"), {"id", "arm"}),
     "trial open": (("dose",), {"id", "arm", "site", "age", "deadline"}),
     "trial codes": (("dose",), {"code", "arm"}),

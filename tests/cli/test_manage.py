@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 from discreet.cli.trial_admin import DONE
+from discreet.cli.trial_create import TAKE_BET_SE, TAKE_CLOCK
 from discreet.trials.operations import MEANINGS, REFUSED_ACTIONS
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-participants", "40"]
@@ -75,13 +76,13 @@ def test_every_setting_gets_into_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--randomisation", "simple"], "ttucb assigns arms by fixed"),
-        (["--randomisation", ""], "ttucb assigns arms by fixed; got ''"),
+        (["--randomisation", "simple"], "ttucb has randomisation fixed"),
+        (["--randomisation", ""], "is not one of 'simple', 'shuffled', 'fixed'"),
         (["--release", "scheduled"], "needs a deadline"),
-        (["--release", "scheduled", "--deadline", "7d"], "releases every answer"),
-        (["--release", "never"], "release must be one of"),
+        (["--release", "scheduled", "--deadline", "7d"], "releases every outcome"),
+        (["--release", "never"], "is not one of 'complete', 'scheduled'"),
         (["--enrolment", "continuous", "--deadline", "7d"], "randomisation='simple'"),
-        (["--enrolment", "always"], "enrolment must be one of"),
+        (["--enrolment", "always"], "is not one of 'waiting', 'continuous'"),
         (["--sites", "Leeds,Leeds"], "different names"),
     ],
     ids=str,
@@ -92,48 +93,37 @@ def test_settings_that_do_not_fit_are_refused(words: list[str], message: str, fo
 
 
 def test_a_new_trial_says_what_it_covers() -> None:
-    words = trial(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h").stdout
+    options = ("--sites", "Leeds,Lyon", "--deadline", "12h")
+    made, words = read(*CREATE, *options), trial(*CREATE, *options).stdout
     for phrase in (
-        "Assignment: anyone who can read the record knows the next arm.",
-        "Error probability: if the outcomes of each arm are independent with one mean, at all",
         "Sites: Leeds, Lyon. Give --site with each ask.",
-        "Deadline: an outcome counts if it is told within 12 hours of",
+        "within 12 hours of",
         "discreet trial expire dose",
-        "If people come from several sites, or over a long time, use bet-se: ",
+        TAKE_BET_SE,
         "Next: discreet trial ask dose --site SITE",
+        made["assignment"],
+        made["guarantee"],
     ):
         assert phrase in words
     assert "--release scheduled" not in words
-    made = read(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h")
-    assert made["advice"].startswith(
-        "If people come from several sites, or over a long time, use bet-se: "
-    )
-    assert made["randomisation"] == "fixed"
-    assert made["assignment"] in words
-    assert made["guarantee"] in words
-    assert made["release"] == made["enrolment"] == ""
+    assert (made["advice"], made["randomisation"]) == (TAKE_BET_SE, "fixed")
+    assert made["timing"] == made["enrolment"] == ""
 
 
-def test_bet_se_is_dealt_by_coins() -> None:
-    made = read(*BETS)
+def test_arms_of_bet_se_are_drawn_at_random() -> None:
+    made, words = read(*BETS), trial(*BETS).stdout
     assert (made["randomisation"], made["advice"], made["enrolment"]) == ("simple", None, "")
-    words = trial(*BETS).stdout
-    assert "Assignment: each person's arm is drawn by a coin" in words
-    assert "Error probability: if one arm is at least as good as every other" in words
-    assert "Looks: the outcomes of a round are looked at as soon as all of them are in." in words
-    assert "Use --release scheduled, which needs a --deadline, if how soon people answer" in words
-    assert "Enrolment: nobody is enrolled while a full round waits" in words
-    assert "use bet-se" not in words
+    assert made["assignment"] in words
+    assert TAKE_CLOCK in words
+    assert TAKE_BET_SE not in words
 
 
-def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
+def test_scheduled_release_and_continuous_enrolment_are_explained() -> None:
     options = ("--deadline", "7d", "--release", "scheduled", "--enrolment", "continuous")
     words = trial(*BETS, *options).stdout
-    assert "Looks: the outcomes of a round are looked at by the clock" in words
-    assert "Enrolment: people are enrolled while earlier rounds wait" in words
     assert "Use --release" not in words
     made = read(*BETS, *options)
-    assert made["release"] in words
+    assert made["timing"] in words
     assert made["enrolment"] in words
 
 
@@ -170,7 +160,7 @@ def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
     assert 0 < len(people) < 500
     words = trial("ask", "dose").stdout
     assert words.startswith(
-        f"The round is full. Its {len(people)} outcomes are released by the clock"
+        f"The round is full. Its {len(people)} outcomes are released on schedule"
     )
     assert words.endswith("discreet trial expire dose\n")
     for one in people:
@@ -185,7 +175,6 @@ def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
 def test_continuous_enrolment_waits_for_nobody() -> None:
     said = trial(*BETS, "--deadline", "1h", "--enrolment", "continuous").stdout
     assert "the public record itself shows how fast outcomes came" in said
-    assert "the pace at which people come does not depend on how people fare" in said
     *first, words = trial("ask", "dose", "-n", "60").stdout.splitlines()
     assert words == "The round is full: ask again for the others, who will be in the next one."
     assert len(trial("ask", "dose").stdout.splitlines()) == 1
@@ -195,7 +184,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
         dealt += len(people)
     assert dealt == most
     words = trial("ask", "dose").stdout
-    assert words.startswith("The trial has reached its maximum number of people, and waits for ")
+    assert words.startswith("The trial has its maximum number of participants, and waits for ")
 
 
 # --- manage --------------------------------------------------------------------------
@@ -209,7 +198,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     trial(*CREATE)
     read("ask", "dose", "-n", "3")
     words = trial("manage", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
-    assert words.startswith("At most 30 people take part from now on.\n")
+    assert words.startswith(DONE["lower-maximum"].format(about="30") + "\n")
     assert f"What it means: {MEANINGS['lower-maximum']}." in words
     assert "The public record now says so" in words
     assert "over" not in words
@@ -219,10 +208,8 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     assert (closed["about"], closed["means"]) == ("Lyon", MEANINGS["close-site"])
     assert closed["head"] == read("status", "dose")["head"]
     trial("ask", "dose", "--site", "Lyon", code=2)
-    assert (
-        "Lyon is open: people are enrolled there."
-        in trial("manage", "dose", "open-site", "Lyon", "--reason", "staff").stdout
-    )
+    words = trial("manage", "dose", "open-site", "Lyon", "--reason", "staff").stdout
+    assert DONE["open-site"].format(about="Lyon") in words
     trial("ask", "dose", "--site", "Lyon")
     events = json.loads(trial("transcript", "dose").stdout)["events"]
     done = [event for event in events if event["kind"] == "managed"]
@@ -256,9 +243,9 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
 def test_arms_are_dropped_and_added() -> None:
     trial(*BETS)
     added = trial("manage", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
-    assert added.startswith("d e is added: people are assigned to it from the next round on.\n")
+    assert added.startswith(DONE["add-arm"].format(about="d e") + "\n")
     dropped = trial("manage", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
-    assert dropped.startswith("a is dropped: nobody is assigned to it any more.\n")
+    assert dropped.startswith(DONE["drop-arm"].format(about="a") + "\n")
     assert MEANINGS["drop-arm"] in dropped
     assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
         "b",
