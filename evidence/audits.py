@@ -13,12 +13,12 @@ from typing import Any
 
 from discreet import Rehearsal, adap_tt, audit_privacy, bet_se
 from discreet.audits.privacy import PARTS
-from discreet.numerics import bonferroni
+from discreet.numerics import divide_error
 
 DATA = Path(__file__).parent / "audits.json"
 AUDITS = 40
 RUNS = 10_000
-LEVEL = 1 - bonferroni(0.95, len(PARTS))
+LEVEL = 1 - divide_error(0.95, len(PARTS))
 """Of one part, so that all four hold at 95 %."""
 
 

@@ -56,7 +56,7 @@ def local_cell(name: str, epsilon: float, runs: int) -> dict[str, Any]:
     responses.
     """
     instance = INSTANCES[name]
-    answers = Bernoulli(divergences.randomised_mean(instance.means, epsilon))
+    answers = Bernoulli(divergences.compute_randomised_mean(instance.means, epsilon))
     bound = theory.lower_bound(theory.t_kl(answers), DELTA)
     ways = {
         cost: figures(instance, ctb_tt(epsilon, DELTA, cost=cost), runs)

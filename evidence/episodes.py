@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet import Strategy, adap_tt, adap_tt_star, benchmarks, ttucb_batched
 from discreet.simulation.engine import simulate_quietly
-from discreet.wording import short, shown_name
+from discreet.wording import format_short, format_strategy_name
 
 DATA = Path(__file__).parent / "episodes.json"
 SEED, RUNS, CAP, DELTA, EPSILON = 1, 300, 10**9, 0.01, 1.0
@@ -75,10 +75,10 @@ def show(rows: list[dict[str, Any]]) -> None:
             lost = f"{whole['unstopped'] / whole['runs']:.0%}".replace("%", " %")
             cells = (
                 instance,
-                shown_name(strategy.name).replace("*", r"\*"),
-                f"{short(arm['mean'])}, {arm['rounds']:.0f}",
+                format_strategy_name(strategy.name).replace("*", r"\*"),
+                f"{format_short(arm['mean'])}, {arm['rounds']:.0f}",
                 lost,
-                f"{short(yields['mean'])}, {yields['rounds']:.0f}, {yields['unstopped']}",
+                f"{format_short(yields['mean'])}, {yields['rounds']:.0f}, {yields['unstopped']}",
             )
             print(f"| {' | '.join(cells)} |")
 

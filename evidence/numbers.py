@@ -96,7 +96,7 @@ def latencies(ends: tuple[float, float]) -> Sampled:
     shares = (np.arange(2000) + 0.5) / 2000
     normal = {f"{mean} ms": NormalDist(mean, 10) for mean in (150, 140)}
     values = {name: [law.inv_cdf(share) for share in shares] for name, law in normal.items()}
-    return Sampled.of(values, range=ends, direction="min")
+    return Sampled.from_outcomes(values, range=ends, direction="min")
 
 
 VALUES = [0, 0.02, 0.021, 0.1, 0.25, 0.476, 0.5, 0.502, 0.504, 0.524, 0.75, 1]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from discreet import Delay, InvalidInputError
-from discreet.accrual import Calendar, calendar_of
+from discreet.accrual import Calendar, make_calendar
 
 DELAYS = [
     Delay.fixed(7),
@@ -21,9 +21,9 @@ def test_described_and_made_again(delay: Delay) -> None:
     assert Delay.from_dict(delay.to_dict()) == delay
     assert Delay.read(delay.to_dict()) == Delay.read(delay) == delay
     last = 30.0 if delay.never else None
-    calendar = calendar_of(2, delay, last)
+    calendar = make_calendar(2, delay, last)
     assert calendar is not None
-    assert calendar_of(**calendar.to_dict()) == calendar
+    assert make_calendar(**calendar.to_dict()) == calendar
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_described_and_made_again(delay: Delay) -> None:
     ],
 )
 def test_what_is_late_is_lost(delay: Delay, lost: float) -> None:
-    calendar = calendar_of(1, delay, 20)
+    calendar = make_calendar(1, delay, 20)
     assert calendar is not None
     assert calendar.lost == pytest.approx(lost, abs=1e-15)
 
@@ -48,32 +48,32 @@ def test_read() -> None:
 
 
 def test_nothing_without_accrual() -> None:
-    assert calendar_of(None) is None
+    assert make_calendar(None) is None
 
 
 def test_simple() -> None:
     """Every round waits for the same time, and every outcome counts."""
 
     def made(*parts: Any) -> Calendar:
-        calendar = calendar_of(*parts)
+        calendar = make_calendar(*parts)
         assert calendar is not None
         return calendar
 
-    assert made(2).simple
+    assert made(2).is_simple
     assert made(2, 7).wait == 7
     assert made(2, 7, 30).wait == 7
     assert made(2, 7, 30, None, "scheduled").wait == 30
     assert made(2, 7).deadline == math.inf
     for delay in (*DELAYS[1:], Delay.fixed(7, failures=8)):
-        assert not made(2, delay, 30).simple
-    assert not made(2, 7, 30, "continuous").simple
-    assert made(2, 7, 30, "continuous").enrolled("waiting") == made(2, 7, 30)
+        assert not made(2, delay, 30).is_simple
+    assert not made(2, 7, 30, "continuous").is_simple
+    assert made(2, 7, 30, "continuous").with_enrolment("waiting") == made(2, 7, 30)
 
 
 def test_words() -> None:
-    calendar = calendar_of(2, Delay.exponential(7, 0.05), 30, "continuous")
+    calendar = make_calendar(2, Delay.exponential(7, 0.05), 30, "continuous")
     assert calendar is not None
-    assert calendar.words == (
+    assert calendar.describe == (
         "2 people a day, outcomes after 7 days on average, at random (exponential), 5.0% never, "
         "deadline 30 days, continuous enrolment, released when complete"
     )
@@ -104,7 +104,7 @@ def test_words() -> None:
 )
 def test_refused(parts: tuple[Any, ...], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        calendar_of(*parts)
+        make_calendar(*parts)
 
 
 def test_never_is_a_share() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, InvalidInputError, theory
-from discreet.instances import NO_DRIFT, shift
+from discreet.instances import NO_DRIFT, compute_shift
 from discreet.jit import jit
 from discreet.planning.scenarios import name_scenarios
 from discreet.reports.charts.epsilon import bound_curve
@@ -46,14 +46,14 @@ SLOW: list[tuple[Drift, list[float]]] = [
 def shifts(drift: Drift, people: int, found: Any) -> None:
     """The shifts of many people, as a loop asks for them."""
     for person in range(people):
-        found[person] = shift(drift, person)
+        found[person] = compute_shift(drift, person)
 
 
 @pytest.mark.parametrize(("drift", "expected"), SLOW, ids=[str(drift) for drift, _ in SLOW])
 def test_shift(drift: Drift, expected: list[float]) -> None:
     found = np.zeros(400)
     compile_kernel(shifts)(drift, 400, found)
-    assert found.tolist() == [shift(drift, person) for person in range(400)]
+    assert found.tolist() == [compute_shift(drift, person) for person in range(400)]
     assert found.tolist() == pytest.approx(expected[:400], abs=1e-12)
 
 
@@ -82,10 +82,10 @@ def test_it_is_an_instance() -> None:
     drifting = Drifting(ARMS, Drift.step(0.1, at=5))
     assert drifting.means == ARMS.means
     assert drifting.names == ARMS.names
-    assert (drifting.arms, drifting.best, drifting.unique) == (2, 1, True)
+    assert (drifting.arms, drifting.best, drifting.is_unique) == (2, 1, True)
     assert drifting != Drifting(ARMS, Drift.step(0.1, at=6))
     assert drifting != Drifting(Bernoulli((0.3, 0.7)), Drift.step(0.1, at=5))
-    assert not Drifting(Bernoulli((0.5, 0.5)), Drift.sites(0.1)).unique
+    assert not Drifting(Bernoulli((0.5, 0.5)), Drift.sites(0.1)).is_unique
 
 
 @pytest.mark.parametrize(

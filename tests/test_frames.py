@@ -23,7 +23,7 @@ from discreet import (
     simulate,
     transcript_frame,
 )
-from discreet.tabular import csv_text, flat, frame_of
+from discreet.tabular import flatten, format_csv, make_frame
 from discreet.trials.transcript import _event_rows
 
 SCRIPT = "<script>alert('1')</script>"
@@ -68,7 +68,7 @@ def test_every_frame_is_written_and_read_back(shown: dict[str, Any], tmp_path: P
         assert "<f>" not in sheet, name  # a formula
         for again in (
             pl.read_csv(tmp_path / "frame.csv", infer_schema_length=None),
-            pl.read_csv(io.StringIO(csv_text(frame)), infer_schema_length=None),
+            pl.read_csv(io.StringIO(format_csv(frame)), infer_schema_length=None),
         ):
             assert again.columns == frame.columns, name
             assert len(again) == len(frame), name
@@ -101,12 +101,12 @@ def test_rows(shown: dict[str, Any]) -> None:
 
 def test_no_text_is_a_formula(shown: dict[str, Any]) -> None:
     for name, frame in frames(shown).items():
-        for row in pl.read_csv(io.StringIO(csv_text(frame)), infer_schema=False).rows():
+        for row in pl.read_csv(io.StringIO(format_csv(frame)), infer_schema=False).rows():
             texts = [text for text in row if text and text[0] in "=+@"]
             assert not texts, name
-    assert f"'{FORMULA}" in csv_text(shown["status"].to_frame())
+    assert f"'{FORMULA}" in format_csv(shown["status"].to_frame())
     mixed = pl.DataFrame({"=a": [-1.5, None], "b": [True, None]})
-    assert csv_text(mixed) == "'=a,b\n-1.5,TRUE\n,\n"
+    assert format_csv(mixed) == "'=a,b\n-1.5,TRUE\n,\n"
 
 
 @pytest.mark.parametrize("name", ["results", "plan", "bounds", "no ε", "status"])
@@ -121,8 +121,8 @@ def test_a_notebook_shows_names_as_text(shown: dict[str, Any], name: str) -> Non
 
 
 def test_numbers(tmp_path: Path) -> None:
-    frame = frame_of([{"mean": 1897.9999999999998, "share": 1 / 3, "unit": 2.0**-40}])
-    assert csv_text(frame) == "mean,share,unit\n1898.0,0.3333333333333333,9.094947017729282e-13\n"
+    frame = make_frame([{"mean": 1897.9999999999998, "share": 1 / 3, "unit": 2.0**-40}])
+    assert format_csv(frame) == "mean,share,unit\n1898.0,0.3333333333333333,9.094947017729282e-13\n"
     trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "t", ["a", "b"], bet_se(0.1, 4.0), 50)
     kinds = trial.status().to_frame().schema
     assert {kinds[name] for name in ("mean", "interval_low", "interval_high")} == {pl.Float64}
@@ -130,11 +130,11 @@ def test_numbers(tmp_path: Path) -> None:
 
 
 def test_flat() -> None:
-    assert flat({"a-b": {"c": [1, [2]]}, "interval": None, "d_interval": (3, 4)}) == {
+    assert flatten({"a-b": {"c": [1, [2]]}, "interval": None, "d_interval": (3, 4)}) == {
         **{"a_b_c_0": 1, "a_b_c_1_0": 2, "interval_low": None, "interval_high": None},
         **{"d_interval_low": 3, "d_interval_high": 4},
     }
-    frame = frame_of([{"a": 1, "b": True, "c": "x", "d": None}, {"a": 0.5, "e": 2}])
+    frame = make_frame([{"a": 1, "b": True, "c": "x", "d": None}, {"a": 0.5, "e": 2}])
     assert frame.dtypes == [pl.Float64, pl.Boolean, pl.String, pl.String, pl.Int64]
 
 
@@ -144,7 +144,7 @@ def test_flat() -> None:
 def test_a_transcript_is_a_table_of_what_it_says(shown: dict[str, Any]) -> None:
     record = shown["trial"].transcript()
     frame = transcript_frame(record)
-    assert pl.read_csv(io.StringIO(csv_text(frame))).columns == frame.columns
+    assert pl.read_csv(io.StringIO(format_csv(frame))).columns == frame.columns
     assert set(frame["event"]) == {event["seq"] for event in record["events"]}
     dealt = [arm for one in record["events"] if one["kind"] == "assigned" for arm in one["arms"]]
     people = frame.filter(pl.col("kind") == "assigned")

@@ -4,7 +4,7 @@ repeats no outcome, and then nothing has changed.
 Every public name, and every method of one that takes something, is in `support.calls`
 with arguments that it takes; here one or more of these are replaced by what nobody
 should hand in. These mistakes were planted to see the tests fail: `_between` without
-its check of the type (a TypeError), `Scale.reward` with the outcome in its message, and
+its check of the type (a TypeError), `Scale.convert_to_reward` with the outcome in its message, and
 with the outcome in an error behind the one that is raised, `Trial.tell` that has the
 audit trail note a call before it refuses.
 """
@@ -19,7 +19,7 @@ import pytest
 
 import discreet
 from discreet import InvalidInputError, Response, Sampled, Trial, respond, suggest_range
-from discreet.validation import quoted
+from discreet.validation import quote
 from tests.support.calls import ARMS, BETS, OWN, Call, lives, makers, public_calls, works
 from tests.support.fuzz import LIVE, check
 from tests.support.nasty import NASTY, SECRET, Broken, Mute, check_said
@@ -172,7 +172,7 @@ def test_what_was_found_in_trials(name: str, tmp_path: Path) -> None:
 
 
 def test_what_an_error_repeats_is_one_short_line() -> None:
-    assert quoted("a") == "'a'"
-    assert quoted(Mute()) == "Mute that cannot be shown"
-    assert quoted("x" * 300) == "'" + "x" * 199 + " …"
-    assert "\n" not in quoted(NASTY["numpy array"]())
+    assert quote("a") == "'a'"
+    assert quote(Mute()) == "Mute that cannot be shown"
+    assert quote("x" * 300) == "'" + "x" * 199 + " …"
+    assert "\n" not in quote(NASTY["numpy array"]())

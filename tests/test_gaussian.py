@@ -22,7 +22,7 @@ FALSE_ALARM = 1e-6
 
 
 def test_the_instance() -> None:
-    assert (ARMS.arms, ARMS.best, ARMS.outcomes, ARMS.bounded) == (3, 0, "numbers", False)
+    assert (ARMS.arms, ARMS.best, ARMS.outcomes, ARMS.is_bounded) == (3, 0, "numbers", False)
     assert ARMS.gaps == pytest.approx([0.5, 4.0, 0.5])
     assert Instance.from_dict(ARMS.to_dict()) == ARMS != Gaussian(ARMS.means, 1.0, ARMS.names)
     assert Bernoulli([0.5, 0.4]).sigma == 0.5

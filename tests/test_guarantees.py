@@ -220,9 +220,9 @@ def test_radii_too_small_are_seen(divisor: int, monkeypatch: pytest.MonkeyPatch)
     """DP-SE with its radii divided by 16 errs too often on two arms 0.02 apart (in
     plain Python, to be changed).
     """
-    honest = threshold.epoch_radius
+    honest = threshold.compute_epoch_radius
     monkeypatch.setattr(
-        epochs_decide, "epoch_radius", lambda *arguments: honest(*arguments) / divisor
+        epochs_decide, "compute_epoch_radius", lambda *arguments: honest(*arguments) / divisor
     )
     rng, law, runs, delta = (
         np.random.default_rng(17),
@@ -260,7 +260,7 @@ def test_ctb_tt_is_ttucb_on_randomised_responses(epsilon: float) -> None:
     1e-6).
     """
     instance = benchmarks.mu5
-    responses = Bernoulli(divergence.randomised_mean(instance.means, epsilon))
+    responses = Bernoulli(divergence.compute_randomised_mean(instance.means, epsilon))
     private = simulate(instance, discreet.ctb_tt(epsilon, 0.05), runs=1500, seed=5)
     plain = simulate(responses, discreet.ttucb(0.05), runs=1500, seed=6)
     assert ks_2samp(private.samples, plain.samples).pvalue > FALSE_ALARM

@@ -24,7 +24,7 @@ def test_bernoulli() -> None:
     instance = Bernoulli([0.2, 0.9, 0.5], ["a", "b", "c"])
     assert instance.arms == 3
     assert instance.best == 1
-    assert instance.unique
+    assert instance.is_unique
     assert instance.gaps == pytest.approx([0.7, 0.4, 0.4])
 
 
@@ -116,7 +116,7 @@ def test_refused(make: Any, advice: str) -> None:
 
 def test_a_tie_is_refused_where_a_best_arm_is_needed() -> None:
     tied = Bernoulli([0.5, 0.5, 0.1])
-    assert not tied.unique
+    assert not tied.is_unique
     for ask in (lambda: tied.best, lambda: tied.gaps):
         with pytest.raises(TiedBestArmError, match="drop all but one"):
             ask()

@@ -72,7 +72,7 @@ def test_a_bar_is_a_picture_without_a_script() -> None:
     assert handle.pages[-1]["text/plain"] == "<script>: 1,000 of 1,000"
     assert "<script" not in handle.pages[-1]["text/html"]
     assert '<progress value="1000" max="1000">' in handle.pages[-1]["text/html"]
-    bar.doing("<b>")
+    bar.show_work("<b>")
     bar(1000, 1000)
     assert "&lt;b&gt;" in handle.pages[-1]["text/html"]
 

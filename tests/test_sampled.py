@@ -22,7 +22,7 @@ from discreet import (
     simulate,
     suggest_range,
 )
-from discreet.past_data import read_outcomes
+from discreet.past_data import read_past_outcomes
 from discreet.simulation import laws
 from discreet.simulation.compile import compile_kernel
 from discreet.strategies.strategy import Strategy
@@ -100,37 +100,41 @@ class TestInstance:
 
 class TestScaled:
     def test_a_range_makes_rewards(self) -> None:
-        made = Sampled.of({"x": [10, 20], "y": [30]}, range=(10, 50))
+        made = Sampled.from_outcomes({"x": [10, 20], "y": [30]}, range=(10, 50))
         assert [arm.tolist() for arm in made.rewards] == [[0, 0.25], [0.5]]
-        less = Sampled.of({"x": [10, 20], "y": [30]}, range=(10, 50), direction="min")
+        less = Sampled.from_outcomes({"x": [10, 20], "y": [30]}, range=(10, 50), direction="min")
         assert [arm.tolist() for arm in less.rewards] == [[1, 0.75], [0.5]]
 
     def test_rewards_are_those_of_a_live_trial(self) -> None:
         scale = discreet.scale.Scale(-3.0, 7.1, "min")
         some = np.linspace(-3, 7.1, 101)
-        assert scale.rewards(some).tolist() == [scale.reward(one) for one in some]
+        assert scale.convert_to_rewards(some).tolist() == [
+            scale.convert_to_reward(one) for one in some
+        ]
 
     def test_outside(self) -> None:
         with pytest.raises(InvalidInputError, match=WIDER):
-            Sampled.of({"x": [-1, 0.5, 2], "y": [1]}, range=(0, 1))
+            Sampled.from_outcomes({"x": [-1, 0.5, 2], "y": [1]}, range=(0, 1))
         with pytest.raises(InvalidInputError, match=r"1 of 2 .* give a wider range or let"):
-            Sampled.of({"x": [math.inf], "y": [1]}, range=(0, 1))
-        made = Sampled.of({"x": [-1, 0.5, math.inf], "y": [1]}, (0, 1), out_of_range="clip")
+            Sampled.from_outcomes({"x": [math.inf], "y": [1]}, range=(0, 1))
+        made = Sampled.from_outcomes(
+            {"x": [-1, 0.5, math.inf], "y": [1]}, (0, 1), out_of_range="clip"
+        )
         assert made.rewards[0].tolist() == [0, 0.5, 1]
         assert (made.clipped, made.scale) == (2, discreet.scale.Scale(0, 1))
         with pytest.raises(InvalidInputError, match="outside must be one of refuse, clip"):
-            Sampled.of({"x": [0], "y": [1]}, out_of_range="drop")
+            Sampled.from_outcomes({"x": [0], "y": [1]}, out_of_range="drop")
 
     def test_no_range_is_for_rewards_only(self) -> None:
-        assert Sampled.of({"x": [0.25], "y": [1]}).means == (0.25, 1)
+        assert Sampled.from_outcomes({"x": [0.25], "y": [1]}).means == (0.25, 1)
         with pytest.raises(
             InvalidInputError, match=r"such as 0,45, which .* never from the trial's"
         ):
-            Sampled.of({"x": [3, 8], "y": [41]})
+            Sampled.from_outcomes({"x": [3, 8], "y": [41]})
         with pytest.raises(InvalidInputError, match="infinite outcomes"):
-            Sampled.of({"x": [3, 8], "y": [math.inf]})
+            Sampled.from_outcomes({"x": [3, 8], "y": [math.inf]})
         with pytest.raises(InvalidInputError, match="two numbers"):
-            Sampled.of({"x": [3, 8], "y": [41]}, range=7)  # type: ignore[arg-type]
+            Sampled.from_outcomes({"x": [3, 8], "y": [41]}, range=7)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         ("values", "expected"),
@@ -181,7 +185,7 @@ class TestScaled:
 
     def test_words_for_scales_with_ends_and_for_far_outcomes(self) -> None:
         with pytest.raises(InvalidInputError, match=r"ends of its own, such as 0,100.*clip"):
-            Sampled.of({"x": [3, 8], "y": [30000]})
+            Sampled.from_outcomes({"x": [3, 8], "y": [30000]})
 
     @pytest.mark.parametrize(
         ("outcomes", "advice"),
@@ -193,7 +197,7 @@ class TestScaled:
     )
     def test_what_is_no_data_by_name(self, outcomes: Any, advice: str) -> None:
         with pytest.raises(InvalidInputError, match=advice):
-            Sampled.of(outcomes)
+            Sampled.from_outcomes(outcomes)
 
     def test_names_are_text(self) -> None:
         wrong: list[Any] = [[1, 2], 5, [[], []]]
@@ -202,13 +206,13 @@ class TestScaled:
                 Sampled([[0.1], [0.2]], names)
 
     def test_ties_have_the_words_of_data(self) -> None:
-        tied = Sampled.of({"x": [0.5, 0.5], "y": [0.5], "z": [0]})
+        tied = Sampled.from_outcomes({"x": [0.5, 0.5], "y": [0.5], "z": [0]})
         words = (
             r"outcomes of x, y have the same mean.*best arm: leave out .*\(--indifference-zone\)"
         )
         with pytest.raises(TiedBestArmError, match=words):
             _ = tied.gaps
-        tied = Sampled.of({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), out_of_range="clip")
+        tied = Sampled.from_outcomes({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), out_of_range="clip")
         with pytest.raises(TiedBestArmError, match=r"3 of 4 outcomes lie outside .* wider range"):
             _ = tied.best
 
@@ -222,7 +226,8 @@ class TestFiles:
     def test_csv(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, "who,dose,pain\na,10 mg,3\nb,5 mg, 4.5\nc,10 mg,1e1\n")
         assert {
-            name: values.tolist() for name, values in read_outcomes(path, "dose", "pain").items()
+            name: values.tolist()
+            for name, values in read_past_outcomes(path, "dose", "pain").items()
         } == {
             "5 mg": [4.5],
             "10 mg": [3, 10],
@@ -232,14 +237,14 @@ class TestFiles:
 
     def test_arms_are_in_the_order_of_their_names(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, "arm,y\n10,1\n-2,1\n9,1\n0.5,1\n")
-        assert list(read_outcomes(path, "arm", "y")) == ["-2", "0.5", "9", "10"]
+        assert list(read_past_outcomes(path, "arm", "y")) == ["-2", "0.5", "9", "10"]
         path = self.write(tmp_path, "arm,y\nb,1\na10,1\na9,1\n")
-        assert list(read_outcomes(path, "arm", "y")) == ["a9", "a10", "b"]
+        assert list(read_past_outcomes(path, "arm", "y")) == ["a9", "a10", "b"]
 
     def test_parquet(self, tmp_path: Path) -> None:
         path = tmp_path / "past.data"
         pl.DataFrame({"arm": [2.0, 1.5, 2.0], "y": [1, 0, 1]}).write_parquet(path)
-        found = read_outcomes(path, "arm", "y")
+        found = read_past_outcomes(path, "arm", "y")
         assert {name: values.tolist() for name, values in found.items()} == {
             "1.5": [0],
             "2": [1, 1],
@@ -313,7 +318,7 @@ def test_a_name_with_brackets_is_that_file_and_no_other(tmp_path: Path) -> None:
 
 
 def test_means_that_differ_by_rounding_are_tied() -> None:
-    assert not Sampled([[0.1, 0.2, 0.3], [0.2]]).unique
+    assert not Sampled([[0.1, 0.2, 0.3], [0.2]]).is_unique
 
 
 class TestDraws:

@@ -14,7 +14,7 @@ from discreet.scale import Scale
     [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")],
 )
 def test_short(number: float, shown: str) -> None:
-    assert wording.short(number) == shown
+    assert wording.format_short(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -29,24 +29,24 @@ def test_short(number: float, shown: str) -> None:
     ],
 )
 def test_people(count: float, sentence: str, picture: str, full: str) -> None:
-    assert wording.people(count) == sentence
-    assert wording.short_people(count) == picture
-    assert wording.full_people(count) == full
+    assert wording.format_participants(count) == sentence
+    assert wording.format_participants_short(count) == picture
+    assert wording.format_participants_full(count) == full
 
 
 def test_what_is_unknown() -> None:
-    assert wording.people(None) == "no end"
-    assert wording.known(None, "g") == wording.price(None) == "–"
-    assert wording.level(None) == "none"
-    assert wording.shown_name("mine") == "mine"
+    assert wording.format_participants(None) == "no end"
+    assert wording.format_known(None, "g") == wording.format_cost_of_privacy(None) == "–"
+    assert wording.format_epsilon(None) == "none"
+    assert wording.format_strategy_name("mine") == "mine"
 
 
 def test_what_is_long() -> None:
-    assert wording.cut("a" * 24) == "a" * 24
-    assert wording.cut("a" * 20 + "b" * 9) == "a" * 15 + "… " + "b" * 7
-    assert wording.listed(["a", "b"], 2) == "a, b"
-    assert wording.listed(["a", "b", "c"], 2) == "a, b …"
-    assert [wording.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
+    assert wording.shorten("a" * 24) == "a" * 24
+    assert wording.shorten("a" * 20 + "b" * 9) == "a" * 15 + "… " + "b" * 7
+    assert wording.join_first(["a", "b"], 2) == "a, b"
+    assert wording.join_first(["a", "b", "c"], 2) == "a, b …"
+    assert [wording.format_ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
 
 
 LIKELY = "whatever one person's outcome was, the probability of everything that is published "
@@ -94,7 +94,7 @@ def test_privacy_is_said_truly_at_every_level(epsilon: float, said: str) -> None
     ],
 )
 def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
-    assert wording.times_as_likely(epsilon) == times
+    assert wording.format_likelihood_ratio(epsilon) == times
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_quote_says_privacy_truly_at_every_level(epsilon: float, said: str) ->
 def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
     said, near = bet_se(0.05, 1.0).correctness, bet_se(0.05, 1.0, indifference_zone=0.1).correctness
     for same in (None, Scale()):
-        assert wording.correctness_words(said, same) == said
+        assert wording.describe_correctness(said, same) == said
     scale = Scale(0, 400, "min")
-    assert "for outcomes in the range 0 to 400 and" in wording.correctness_words(said, scale)
-    assert wording.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")
+    assert "for outcomes in the range 0 to 400 and" in wording.describe_correctness(said, scale)
+    assert wording.describe_correctness(near, scale).endswith("0 to 1 for the range 0 to 400)")

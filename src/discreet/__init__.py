@@ -9,7 +9,7 @@ The public names are those imported below, `discreet.theory` with
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet._lazy import at_hand, homes
+from discreet._lazy import find_homes, list_available
 from discreet.version import __version__
 
 if (
@@ -97,8 +97,8 @@ if (
     from discreet.trials.transcript import verify_transcript as verify_transcript
     from discreet.trials.trial import Trial as Trial
 
-_HOMES = homes(__spec__)
-__all__ = ["__version__", *at_hand(_HOMES)]  # noqa: PLE0604
+_HOMES = find_homes(__spec__)
+__all__ = ["__version__", *list_available(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -16,12 +16,12 @@ NEEDS = {
 """Homes of public names that cannot be imported without a library of an extra."""
 
 
-def homes(spec: ModuleSpec | None) -> dict[str, str]:
+def find_homes(spec: ModuleSpec | None) -> dict[str, str]:
     """The home of each name that a module imports under TYPE_CHECKING, read from its
     source.
     """
     found: dict[str, str] = {}
-    for node in ast.parse(_source(spec)).body:
+    for node in ast.parse(_read_source(spec)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for line in node.body:
                 if isinstance(line, ast.ImportFrom):
@@ -29,7 +29,7 @@ def homes(spec: ModuleSpec | None) -> dict[str, str]:
     return found
 
 
-def at_hand(homes: Mapping[str, str]) -> list[str]:
+def list_available(homes: Mapping[str, str]) -> list[str]:
     """The names that need no library that is not installed: `import *` imports them
     all, and whoever asks for another one by name is told what to install.
     """
@@ -37,7 +37,7 @@ def at_hand(homes: Mapping[str, str]) -> list[str]:
     return sorted(name for name, home in homes.items() if NEEDS.get(home) not in missing)
 
 
-def _source(spec: ModuleSpec | None) -> str:
+def _read_source(spec: ModuleSpec | None) -> str:
     """The text of a module, from a file or out of an archive."""
     loader: InspectLoader | None = getattr(spec, "loader", None)
     source = None if loader is None or spec is None else loader.get_source(spec.name)

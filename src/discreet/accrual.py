@@ -12,35 +12,35 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.validation import is_word, quoted
-from discreet.wording import counted
+from discreet.validation import is_word, quote
+from discreet.wording import format_count
 
 FIXED, EXPONENTIAL = 0, 1
 KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
 ENROLMENTS = ("waiting", "continuous")
 RELEASES = ("complete", "scheduled")
-MOST_DAYS = 1e9
-MONTH = 365.25 / 12
+MAX_DAYS = 1e9
+DAYS_PER_MONTH = 365.25 / 12
 """Days of a month, on average."""
-SPANS = {"": 1.0, "day": 1.0, "week": 7.0, "month": MONTH}
+DAYS_PER_UNIT = {"": 1.0, "day": 1.0, "week": 7.0, "month": DAYS_PER_MONTH}
 
 
-def people_a_day(text: str) -> float:
+def read_accrual(text: str) -> float:
     """What 1.5, 10/week or 40/month comes to; a ValueError if it is none of these."""
     number, _, unit = text.partition("/")
-    if unit.strip() not in SPANS:
+    if unit.strip() not in DAYS_PER_UNIT:
         raise ValueError(unit)
-    return float(number) / SPANS[unit.strip()]
+    return float(number) / DAYS_PER_UNIT[unit.strip()]
 
 
-def rate_words(text: str) -> str:
-    """How `people_a_day` reads such a text, in words, with another unit beside it."""
+def describe_accrual(text: str) -> str:
+    """How `read_accrual` reads such a text, in words, with another unit beside it."""
     number, _, unit = text.partition("/")
-    coming = counted(f"{float(number):,g}", "person", "people")
+    coming = format_count(f"{float(number):,g}", "person", "people")
     if (unit := unit.strip() or "day") == "day":
-        other = f"{people_a_day(text) * MONTH:,.3g} a month"
+        other = f"{read_accrual(text) * DAYS_PER_MONTH:,.3g} a month"
     else:
-        other = f"{people_a_day(text):,.3g} a day"
+        other = f"{read_accrual(text):,.3g} a day"
     return f"{coming} a {unit}, which is about {other}"
 
 
@@ -60,12 +60,12 @@ class Delay(NamedTuple):
     @staticmethod
     def fixed(days: float, never: float = 0.0, failures: float | None = None) -> "Delay":
         """The same delay for everybody; you may give another one for failures."""
-        return _delay("fixed", days, never, failures)
+        return _make_delay("fixed", days, never, failures)
 
     @staticmethod
     def exponential(mean: float, never: float = 0.0, failures: float | None = None) -> "Delay":
         """Exponential with this mean; you may give another mean for failures."""
-        return _delay("exponential", mean, never, failures)
+        return _make_delay("exponential", mean, never, failures)
 
     @staticmethod
     def read(words: object, never: float = 0.0) -> "Delay":
@@ -77,25 +77,25 @@ class Delay(NamedTuple):
         if isinstance(words, Mapping):
             return Delay.from_dict(words)
         if not isinstance(words, str):
-            return _delay("fixed", words, never, None)
+            return _make_delay("fixed", words, never, None)
         kind, _, days = words.rpartition(":")
         try:
             number = float(days)
         except ValueError:
-            raise InvalidInputError(_advice(words)) from None
-        return _delay(kind or "fixed", number, never, None)
+            raise InvalidInputError(_advise(words)) from None
+        return _make_delay(kind or "fixed", number, never, None)
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Delay":
         """The delay that `to_dict` described."""
         if not isinstance(description, Mapping):
-            raise InvalidInputError(_advice(description))
+            raise InvalidInputError(_advise(description))
         parts = dict(description)
         kind, days = parts.pop("kind", None), parts.pop("days", None)
         never, failures = parts.pop("never", 0.0), parts.pop("failures", None)
         if parts or days is None:
-            raise InvalidInputError(_advice(dict(description)))
-        return _delay(kind, days, never, failures)
+            raise InvalidInputError(_advise(dict(description)))
+        return _make_delay(kind, days, never, failures)
 
     def to_dict(self) -> dict[str, Any]:
         """A description in plain types from which `Delay.from_dict` makes an equal
@@ -106,9 +106,9 @@ class Delay(NamedTuple):
         return found if self.failures == self.days else {**found, "failures": self.failures}
 
     @property
-    def words(self) -> str:
+    def describe(self) -> str:
         """In words for people."""
-        days = counted(f"{self.days:g}", "day")
+        days = format_count(f"{self.days:g}", "day")
         words = days if self.kind == FIXED else f"{days} on average, at random (exponential)"
         if self.failures != self.days:
             words += f", {self.failures:g} for failures"
@@ -116,7 +116,7 @@ class Delay(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """What a simulation knows of days; make one with `calendar_of`."""
+    """What a simulation knows of days; make one with `make_calendar`."""
 
     accrual: float
     """People a day."""
@@ -131,7 +131,7 @@ class Calendar(NamedTuple):
     """
 
     @property
-    def simple(self) -> bool:
+    def is_simple(self) -> bool:
         """Whether every round waits for the same time, and every outcome counts."""
         delay = self.delay
         fixed = delay.kind == FIXED and delay.failures == delay.days and delay.never == 0
@@ -157,41 +157,45 @@ class Calendar(NamedTuple):
         """In a word."""
         return ENROLMENTS[self.continuous]
 
-    def enrolled(self, enrolment: str) -> "Calendar":
+    def with_enrolment(self, enrolment: str) -> "Calendar":
         """The same with another way to enrol."""
         return (
-            calendar_of(self.accrual, self.delay, self.last, enrolment, RELEASES[self.clock])
+            make_calendar(self.accrual, self.delay, self.last_day, enrolment, RELEASES[self.clock])
             or self
         )
 
     @property
-    def last(self) -> float | None:
+    def last_day(self) -> float | None:
         """The deadline, or None."""
         return self.deadline if self.deadline < math.inf else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types, by the names of `calendar_of`."""
+        """Plain types, by the names of `make_calendar`."""
         return {
             "accrual": self.accrual,
             "delay": self.delay.to_dict(),
-            "deadline": self.last,
+            "deadline": self.last_day,
             "enrolment": self.enrolment,
             "release": RELEASES[self.clock],
         }
 
     @property
-    def words(self) -> str:
+    def describe(self) -> str:
         """In words for people."""
-        last = "" if self.last is None else f", deadline {counted(f'{self.last:g}', 'day')}"
+        last = (
+            ""
+            if self.last_day is None
+            else f", deadline {format_count(f'{self.last_day:g}', 'day')}"
+        )
         when = " on the clock" if self.clock else ""
         return (
-            f"{counted(f'{self.accrual:g}', 'person', 'people')} a day, outcomes after "
-            f"{self.delay.words}{last}, {self.enrolment} enrolment, released"
+            f"{format_count(f'{self.accrual:g}', 'person', 'people')} a day, outcomes after "
+            f"{self.delay.describe}{last}, {self.enrolment} enrolment, released"
             f"{when or ' when complete'}"
         )
 
 
-def calendar_of(
+def make_calendar(
     accrual: float | None,
     delay: object = None,
     deadline: float | None = None,
@@ -208,11 +212,11 @@ def calendar_of(
                 "number of people who come in a day"
             )
         return None
-    rate = _number("accrual", accrual, "people a day")
+    rate = _check_number("accrual", accrual, "people a day")
     late = Delay.fixed(0.0) if delay is None else Delay.read(delay)
-    last = math.inf if deadline is None else _number("deadline", deadline, "days")
-    how = ENROLMENTS[0] if enrolment is None else _word("enrolment", enrolment, ENROLMENTS)
-    when = RELEASES[0] if release is None else _word("release", release, RELEASES)
+    last = math.inf if deadline is None else _check_number("deadline", deadline, "days")
+    how = ENROLMENTS[0] if enrolment is None else _check_word("enrolment", enrolment, ENROLMENTS)
+    when = RELEASES[0] if release is None else _check_word("release", release, RELEASES)
     _check_deadline(late, last, how, when)
     return Calendar(rate, late, last, how == ENROLMENTS[1], when == RELEASES[1])
 
@@ -222,8 +226,8 @@ def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str)
         if delay.kind == FIXED and min(delay.days, delay.failures) > deadline:
             raise InvalidInputError(
                 "every outcome would come after the deadline of "
-                f"{counted(f'{deadline:g}', 'day')} and count as the worst one: choose a longer "
-                "deadline"
+                f"{format_count(f'{deadline:g}', 'day')} and count as the worst one: choose a "
+                "longer deadline"
             )
         return
     needs = {
@@ -238,15 +242,15 @@ def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str)
             )
 
 
-def _delay(kind: Any, days: Any, never: Any, failures: Any) -> Delay:
+def _make_delay(kind: Any, days: Any, never: Any, failures: Any) -> Delay:
     if not is_word(kind, KINDS):
-        raise InvalidInputError(f"unknown delay {quoted(kind)}: use one of {', '.join(KINDS)}")
-    usual = _days("a delay", days)
+        raise InvalidInputError(f"unknown delay {quote(kind)}: use one of {', '.join(KINDS)}")
+    usual = _check_days("a delay", days)
     if not _is_number(never) or not 0 <= never < 1:
         raise InvalidInputError(
-            f"never, the share of people who never answer, must lie in [0, 1); got {quoted(never)}"
+            f"never, the share of people who never answer, must lie in [0, 1); got {quote(never)}"
         )
-    other = usual if failures is None else _days("the delay of failures", failures)
+    other = usual if failures is None else _check_days("the delay of failures", failures)
     return Delay(KINDS[kind], usual, other, float(never))
 
 
@@ -254,31 +258,30 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _days(what: str, days: Any) -> float:
-    if not _is_number(days) or not 0 <= days <= MOST_DAYS:
+def _check_days(what: str, days: Any) -> float:
+    if not _is_number(days) or not 0 <= days <= MAX_DAYS:
         raise InvalidInputError(
-            f"{what} must be a number of days from 0 to {MOST_DAYS:g}; got {quoted(days)}"
+            f"{what} must be a number of days from 0 to {MAX_DAYS:g}; got {quote(days)}"
         )
     return float(days)
 
 
-def _number(what: str, value: Any, unit: str) -> float:
-    if not _is_number(value) or not 0 < value <= MOST_DAYS:
+def _check_number(what: str, value: Any, unit: str) -> float:
+    if not _is_number(value) or not 0 < value <= MAX_DAYS:
         raise InvalidInputError(
-            f"{what} must be a positive number of {unit}, at most {MOST_DAYS:g}; got "
-            f"{quoted(value)}"
+            f"{what} must be a positive number of {unit}, at most {MAX_DAYS:g}; got {quote(value)}"
         )
     return float(value)
 
 
-def _word(what: str, value: Any, words: tuple[str, ...]) -> str:
+def _check_word(what: str, value: Any, words: tuple[str, ...]) -> str:
     if not is_word(value, words):
-        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {quoted(value)}")
+        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {quote(value)}")
     return str(value)
 
 
-def _advice(given: object) -> str:
+def _advise(given: object) -> str:
     return (
         "give a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); "
-        f"got {quoted(given)}"
+        f"got {quote(given)}"
     )

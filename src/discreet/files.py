@@ -9,25 +9,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.validation import named, one_line
+from discreet.validation import join_line, name_path
 
 try:
     import fcntl
 except ImportError:  # not on every system: there nothing that was left is removed
     fcntl = None  # type: ignore[assignment]
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-SQLITE = b"SQLite format 3\0"
+DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+SQLITE_HEADER = b"SQLite format 3\0"
 """How a database begins."""
-SQLITE_ENDS = ("-wal", "-shm", "-journal", "-line")
+SQLITE_SUFFIXES = ("-wal", "-shm", "-journal", "-line")
 """With what the names of the files end that go with one."""
-TEMPORARY = ".tmp"
+TEMPORARY_SUFFIX = ".tmp"
 """Ends the name of a file that is being written; it begins with a dot and the name it
 will have.
 """
 
 
-def write(path: str | Path, document: str | bytes, kept: str = "", private: bool = False) -> None:
+def write_file(
+    path: str | Path, document: str | bytes, kept: str = "", private: bool = False
+) -> None:
     """Write a file: all of it or nothing, on the disk before it has its name.
 
     `kept` says what is not lost where the disk is full, such as "the finished blocks
@@ -37,14 +39,14 @@ def write(path: str | Path, document: str | bytes, kept: str = "", private: bool
     if target.is_symlink():
         target = Path(os.path.realpath(target))
     content = document.encode() if isinstance(document, str) else document
-    temporary = _beside(target)
+    temporary = _choose_temporary(target)
     try:
         if target.exists() and not target.is_file():
             with open(target, "wb") as device:  # a pipe, a terminal: nothing to be replaced
                 device.write(content)
             return
         try:
-            with open(temporary, "xb", opener=_own if private else None) as file:
+            with open(temporary, "xb", opener=_open_private if private else None) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -55,15 +57,15 @@ def write(path: str | Path, document: str | bytes, kept: str = "", private: bool
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        raise cannot_write(target, error, kept) from None
+        raise explain_write_error(target, error, kept) from None
 
 
-def _own(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 @contextmanager
-def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
+def open_private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     """An empty file that only its owner may read, to be filled: it gets its name, in
     the place of any before it, when all of it is on the disk, or is removed. So are,
     in any case, files that have its name and one of `ends`, and what processes left
@@ -71,10 +73,10 @@ def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     nobody keeps locked was left.
     """
     target = Path(os.path.realpath(path))
-    temporary, lock = _beside(target), -1
+    temporary, lock = _choose_temporary(target), -1
     try:
         _remove_left(target, ends)
-        lock = _own(str(temporary), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        lock = _open_private(str(temporary), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield temporary
@@ -83,7 +85,7 @@ def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
         os.replace(temporary, target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise cannot_write(target, error) from None
+        raise explain_write_error(target, error) from None
     finally:
         _remove(temporary, ends)
         if lock >= 0:
@@ -94,7 +96,7 @@ def _remove_left(target: Path, ends: Sequence[str]) -> None:
     """Remove files that processes were writing, to become `target`, when they were
     killed.
     """
-    pattern = f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}{TEMPORARY}"
+    pattern = f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}{TEMPORARY_SUFFIX}"
     for path in target.parent.glob(pattern) if fcntl is not None else ():
         with suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -120,9 +122,9 @@ def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -
         target = Path(os.path.realpath(path))
         target.exists()
     except OSError as error:
-        raise cannot_write(Path(path), error) from None
+        raise explain_write_error(Path(path), error) from None
     for other in taken:
-        if same_file(target, other):
+        if is_same_file(target, other):
             raise InvalidInputError(
                 f"cannot write {path}: the trial itself is kept there. Choose another file"
             )
@@ -135,7 +137,7 @@ def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -
         )
 
 
-def same_file(one: str | Path, other: str | Path) -> bool:
+def is_same_file(one: str | Path, other: str | Path) -> bool:
     """Whether two paths lead to one file, also by links."""
     with suppress(OSError):
         return os.path.samefile(one, other)
@@ -144,25 +146,25 @@ def same_file(one: str | Path, other: str | Path) -> bool:
 
 def is_database(path: str | Path) -> bool:
     """Whether there is an SQLite file, or the log of one."""
-    homes = [Path(str(path).removesuffix(end)) for end in ("", *SQLITE_ENDS)]
+    homes = [Path(str(path).removesuffix(end)) for end in ("", *SQLITE_SUFFIXES)]
     for home in homes:
         with suppress(OSError):
             if home.is_file():
                 with home.open("rb") as file:
-                    if file.read(len(SQLITE)) == SQLITE:
+                    if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:
                         return True
     return False
 
 
-def _beside(target: Path) -> Path:
+def _choose_temporary(target: Path) -> Path:
     """A file that is being written."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
 
 
-def cannot_write(path: Path, error: OSError, kept: str = "") -> DiscreetError:
+def explain_write_error(path: Path, error: OSError, kept: str = "") -> DiscreetError:
     """What is wrong, and what to do about it."""
-    problem = f"cannot write {named(path)}: {error.strerror or one_line(error)}"
-    if error.errno in FULL:
+    problem = f"cannot write {name_path(path)}: {error.strerror or join_line(error)}"
+    if error.errno in DISK_FULL_ERRORS:
         return DiscreetError(f"{problem}; {kept}make room and start again")
     return InvalidInputError(problem)
 

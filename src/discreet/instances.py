@@ -21,7 +21,7 @@ from discreet._types import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
 from discreet.jit import jit
 from discreet.scale import NUMBERS, YES_NO
-from discreet.validation import check_sigma, check_whole, is_word, numbers_of, quoted
+from discreet.validation import check_numbers, check_sigma, check_whole, is_word, quote
 
 STEADY, SITES, STEP, SEASON, TREND = range(5)
 MAX_PARTICIPANTS = 10**12
@@ -35,7 +35,7 @@ KINDS = {
 
 
 class Drift(NamedTuple):
-    """A way to drift; make one with `Drift.sites`, `step`, `season` or `trend`.
+    """A way to drift; make one with `Drift.sites`, `show_step`, `season` or `trend`.
 
     `size` is added to every arm's chance of success (see `instance.Drifting`) and lies
     between -1 and 1; a negative one is the same drift downwards.
@@ -51,24 +51,24 @@ class Drift(NamedTuple):
         """Two sites that enrol `block` people in turn: `size` up in the first, down in
         the second.
         """
-        return _drift("sites", size, block)
+        return _make_drift("sites", size, block)
 
     @staticmethod
     def step(size: float, at: int) -> "Drift":
         """No shift before person number `at`, a shift of `size` from that person on."""
-        return _drift("step", size, at)
+        return _make_drift("step", size, at)
 
     @staticmethod
     def season(size: float, period: int) -> "Drift":
         """A wave: `size` times the sine of 2π · person / `period`."""
-        return _drift("season", size, period)
+        return _make_drift("season", size, period)
 
     @staticmethod
     def trend(size: float, over: int) -> "Drift":
         """A straight line from 0 at person 0 to `size` at person `over`, constant from
         there on.
         """
-        return _drift("trend", size, over)
+        return _make_drift("trend", size, over)
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Drift":
@@ -76,19 +76,19 @@ class Drift(NamedTuple):
         if not isinstance(description, Mapping):
             raise InvalidInputError(
                 f'describe a drift as {{"kind": "step", "size": 0.1, "at": 100}}; got '
-                f"{quoted(description)}"
+                f"{quote(description)}"
             )
         parts = dict(description)
         kind = parts.pop("kind", None)
         if kind not in KINDS:
-            raise InvalidInputError(f"unknown drift {quoted(kind)}: use one of {', '.join(KINDS)}")
+            raise InvalidInputError(f"unknown drift {quote(kind)}: use one of {', '.join(KINDS)}")
         wanted = {"size", KINDS[kind][1]}
         if set(parts) != wanted:
             raise InvalidInputError(
                 f"a drift of the kind {kind} has {' and '.join(sorted(wanted))}; got "
                 f"{', '.join(sorted(map(str, parts))) or 'neither'}"
             )
-        return _drift(kind, parts["size"], parts[KINDS[kind][1]])
+        return _make_drift(kind, parts["size"], parts[KINDS[kind][1]])
 
     def to_dict(self) -> dict[str, Any]:
         """A description in plain types from which `Drift.from_dict` makes an equal
@@ -108,7 +108,7 @@ NO_DRIFT = Drift(STEADY, 0.0, 1.0)
 
 
 @jit
-def shift(drift: Drift, person: int) -> float:
+def compute_shift(drift: Drift, person: int) -> float:
     """How far the drift moves every arm's chance of success for this person."""
     if drift.kind == SITES:
         return drift.size if (person // drift.people) % 2.0 == 0.0 else -drift.size
@@ -121,11 +121,11 @@ def shift(drift: Drift, person: int) -> float:
     return 0.0
 
 
-def _drift(kind: str, size: float, people: float) -> Drift:
+def _make_drift(kind: str, size: float, people: float) -> Drift:
     code, name, least = KINDS[kind]
     if isinstance(size, bool) or not isinstance(size, numbers.Real) or not -1 <= size <= 1:
         raise InvalidInputError(
-            f"the size of a drift must be a number between -1 and 1; got {quoted(size)}"
+            f"the size of a drift must be a number between -1 and 1; got {quote(size)}"
         )
     return Drift(code, float(size), float(check_whole(name, people, least, MAX_PARTICIPANTS)))
 
@@ -133,7 +133,7 @@ def _drift(kind: str, size: float, people: float) -> Drift:
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 UNBOUNDED = (
     "rewards of Gaussian arms are unbounded, and this is for rewards in [0, 1]: choose a range, "
-    "and clip what lies outside it, with Sampled.of(outcomes, range=(low, high), "
+    "and clip what lies outside it, with Sampled.from_outcomes(outcomes, range=(low, high), "
     "out_of_range='clip') for data, or with the same range and out_of_range='clip' in a live trial"
 )
 NO_THEORY = (
@@ -149,7 +149,7 @@ class Instance(ABC):
 
     means: tuple[float, ...]
     names: tuple[str, ...]
-    bounded = True
+    is_bounded = True
     """Whether rewards lie in [0, 1]."""
     sigma: float = 0.5
     """Rewards are σ-sub-Gaussian; those in [0, 1] are so with 1/2 (Hoeffding's
@@ -174,7 +174,7 @@ class Instance(ABC):
         parts = dict(description)
         law = parts.pop("law", None)
         if not is_word(law, LAWS):
-            raise InvalidInputError(f"unknown law {quoted(law)}: use one of {', '.join(LAWS)}")
+            raise InvalidInputError(f"unknown law {quote(law)}: use one of {', '.join(LAWS)}")
         try:
             instance: Instance = LAWS[law](**parts)
         except TypeError as error:
@@ -185,7 +185,7 @@ class Instance(ABC):
 
     @property
     def outcomes(self) -> str:
-        """What outcomes are, `yes-no` (0 or 1) or `numbers`: what `bet_se` is to
+        """What outcomes are, `yes-no` (0 or 1) or `is_numbers`: what `bet_se` is to
         expect.
         """
         return YES_NO
@@ -196,7 +196,7 @@ class Instance(ABC):
         return len(self.means)
 
     @property
-    def unique(self) -> bool:
+    def is_unique(self) -> bool:
         """Whether one arm alone has the largest mean."""
         return self.means.count(max(self.means)) == 1
 
@@ -205,7 +205,7 @@ class Instance(ABC):
         """The index of the best arm; refuses an instance whose largest mean is
         shared.
         """
-        if not self.unique:
+        if not self.is_unique:
             top = max(self.means)
             tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
             shown = ", ".join(tied[:5]) + (f" and {len(tied) - 5} more" if len(tied) > 5 else "")
@@ -245,9 +245,9 @@ class Bernoulli(Instance):
         """Arms with these success probabilities; `names` default to "arm 1" … "arm
         K".
         """
-        values = vector("means", means)
-        require_unit("a mean", values)
-        freeze(self, means=tuple(values.tolist()), names=arm_names(names, len(values)))
+        values = check_vector("means", means)
+        check_in_unit("a mean", values)
+        freeze(self, means=tuple(values.tolist()), names=choose_names(names, len(values)))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Instance.to_dict`."""
@@ -271,9 +271,9 @@ class Discrete(Instance):
         """`values` of length V and a K × V table of `probabilities`, each row summing
         to one.
         """
-        points = vector("values", values, least=1)
-        require_unit("a value", points)
-        table = _array("probabilities", probabilities)
+        points = check_vector("values", values, least=1)
+        check_in_unit("a value", points)
+        table = _check_array("probabilities", probabilities)
         if table.ndim != 2 or table.shape[1] != len(points) or table.shape[0] < 2:
             raise InvalidInputError(
                 f"probabilities must be a table of at least 2 rows (arms) and {len(points)} "
@@ -286,13 +286,13 @@ class Discrete(Instance):
             self,
             values=tuple(points.tolist()),
             probabilities=tuple(tuple(row) for row in rows.tolist()),
-            names=arm_names(names, len(rows)),
+            names=choose_names(names, len(rows)),
             means=tuple(min(1.0, math.fsum(row)) for row in (rows * points).tolist()),
         )
 
     @property
     def outcomes(self) -> str:
-        """`yes-no` if only 0 and 1 have a chance, else `numbers`."""
+        """`yes-no` if only 0 and 1 have a chance, else `is_numbers`."""
         possible = np.array(self.values)[np.array(self.probabilities).max(axis=0) > 0]
         return YES_NO if np.isin(possible, (0.0, 1.0)).all() else NUMBERS
 
@@ -317,7 +317,7 @@ class Beta(Instance):
 
     def __init__(self, a: ArrayLike, b: ArrayLike, names: Sequence[str] | None = None) -> None:
         """Two lists of K positive shape parameters."""
-        first, second = vector("a", a), vector("b", b)
+        first, second = check_vector("a", a), check_vector("b", b)
         if len(first) != len(second):
             raise InvalidInputError(
                 f"a has {len(first)} arms and b has {len(second)}: give both for every arm"
@@ -328,13 +328,13 @@ class Beta(Instance):
             self,
             a=tuple(first.tolist()),
             b=tuple(second.tolist()),
-            names=arm_names(names, len(first)),
+            names=choose_names(names, len(first)),
             means=tuple((first / (first + second)).tolist()),
         )
 
     @property
     def outcomes(self) -> str:
-        """`numbers`."""
+        """`is_numbers`."""
         return NUMBERS
 
     def to_dict(self) -> dict[str, Any]:
@@ -368,7 +368,7 @@ class Drifting(Instance):
         if not isinstance(drift, Drift):
             raise InvalidInputError(
                 "say how the arms drift, with Drift.sites, Drift.step, Drift.season or "
-                f"Drift.trend; got {quoted(drift)}"
+                f"Drift.trend; got {quote(drift)}"
             )
         known = Drift.from_dict(drift.to_dict())
         freeze(self, instance=instance, drift=known, means=instance.means, names=instance.names)
@@ -387,21 +387,21 @@ class Drifting(Instance):
         raise InvalidInputError(NO_THEORY)
 
 
-def _drifting(
+def _read_drifting(
     means: ArrayLike, drift: Mapping[str, Any], names: Sequence[str] | None = None
 ) -> Drifting:
     """The instance that `Drifting.to_dict` described."""
     return Drifting(Bernoulli(means, names), Drift.from_dict(drift))
 
 
-def _sampled(rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> Instance:
+def _read_sampled(rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> Instance:
     """The instance that `Sampled.to_dict` described."""
     from discreet.past_data import Sampled
 
     return Sampled(rewards, names)
 
 
-def _gaussian(means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> Instance:
+def _read_gaussian(means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> Instance:
     """The instance that `Gaussian.to_dict` described."""
 
     return Gaussian(means, sigma, names)
@@ -411,22 +411,22 @@ LAWS: dict[str, Any] = {
     "bernoulli": Bernoulli,
     "discrete": Discrete,
     "beta": Beta,
-    "drifting": _drifting,
-    "sampled": _sampled,
-    "gaussian": _gaussian,
+    "drifting": _read_drifting,
+    "sampled": _read_sampled,
+    "gaussian": _read_gaussian,
 }
 
 
 def check_instance(instance: Any) -> Instance:
     """Refuse what is no instance."""
     if not isinstance(instance, Instance):
-        raise InvalidInputError(f"give an Instance, such as benchmarks.mu4; got {quoted(instance)}")
+        raise InvalidInputError(f"give an Instance, such as benchmarks.mu4; got {quote(instance)}")
     return instance
 
 
 def check_bounded(instance: Instance) -> None:
     """Refuse arms whose rewards do not lie in [0, 1], where privacy needs that."""
-    if not instance.bounded:
+    if not instance.is_bounded:
         raise InvalidInputError(UNBOUNDED)
 
 
@@ -436,16 +436,16 @@ def freeze(instance: Instance, /, **fields: object) -> None:
         object.__setattr__(instance, name, value)
 
 
-def _array(what: str, values: ArrayLike) -> Floats:
-    array = numbers_of(what, values)
+def _check_array(what: str, values: ArrayLike) -> Floats:
+    array = check_numbers(what, values)
     if not np.isfinite(array).all():
         raise InvalidInputError(f"{what} must be finite numbers: found NaN or infinity")
     return array
 
 
-def vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
+def check_vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
     """A flat list of finite numbers, `least` of them or more."""
-    array = _array(what, values)
+    array = _check_array(what, values)
     if array.ndim != 1:
         raise InvalidInputError(
             f"{what} must be a flat list of numbers; got the shape {array.shape}"
@@ -457,20 +457,20 @@ def vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
     return array
 
 
-def require_unit(what: str, values: Floats) -> None:
+def check_in_unit(what: str, values: Floats) -> None:
     """Refuse values outside [0, 1]."""
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
         raise InvalidInputError(f"{what} lies outside [0, 1]: {outside[0]:g}; {RESCALE}")
 
 
-def arm_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
+def choose_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
     """The arms' names, the usual ones if none are given."""
     if names is None:
         return tuple(f"arm {i}" for i in range(1, arms + 1))
     if not isinstance(names, list | tuple) or len(names) != arms:
         raise InvalidInputError(
-            f"names must be a list of {arms}, one for each arm; got {quoted(names)}"
+            f"names must be a list of {arms}, one for each arm; got {quote(names)}"
         )
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != arms:
         raise InvalidInputError("each arm needs a name of its own that is not empty")
@@ -526,17 +526,17 @@ class Gaussian(Instance):
     means: tuple[float, ...]
     sigma: float
     names: tuple[str, ...]
-    bounded = False
+    is_bounded = False
 
     def __init__(self, means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> None:
         """Two or more means, and the standard deviation of all arms' rewards."""
-        values = vector("means", means)
+        values = check_vector("means", means)
         freeze(self, means=tuple(values.tolist()), sigma=float(check_sigma(sigma)))
-        freeze(self, names=arm_names(names, len(values)))
+        freeze(self, names=choose_names(names, len(values)))
 
     @property
     def outcomes(self) -> str:
-        """`numbers`."""
+        """`is_numbers`."""
         return NUMBERS
 
     def to_dict(self) -> dict[str, Any]:

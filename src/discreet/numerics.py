@@ -14,7 +14,7 @@ from discreet._types import Floats
 from discreet.errors import NoConvergenceError
 
 
-def increasing_root(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
+def solve_increasing(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
     """Where an increasing function changes sign, jumps included: the bracket grows from
     `guess`, then shrinks.
 
@@ -37,7 +37,7 @@ def increasing_root(function: Callable[[float], float], guess: float, step: floa
     raise NoConvergenceError(f"no change of sign found around {guess!r}: please report this input")
 
 
-def newton_root(function: Callable[[float], tuple[float, float]], guess: float) -> float:
+def solve_newton(function: Callable[[float], tuple[float, float]], guess: float) -> float:
     """The root of an increasing function given with its slope: Newton's method, inside
     a bracket once there is one.
     """
@@ -68,11 +68,11 @@ def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, f
         else:
             c, fc, b, fb = b, fb, a, fa
         a, fa = middle, value
-        share = _share(a, fa, b, fb, c, fc)
+        share = _choose_share(a, fa, b, fb, c, fc)
     raise NoConvergenceError(f"no root found between {a!r} and {b!r}: please report this input")
 
 
-def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
+def _choose_share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
     """How far to go from a towards b next: by inverse quadratic interpolation where
     Chandrupatla allows it.
     """
@@ -86,7 +86,7 @@ def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> flo
     return min(1 - margin, max(margin, share)) if margin < 0.5 else 0.5
 
 
-def least(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
+def minimise(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """The least value of a function with one valley between `low` and `high`,
     elementwise, by golden section.
 
@@ -107,42 +107,43 @@ def least(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Fl
     return np.minimum(at_x, at_y)
 
 
-def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+def compute_clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """An exact interval for a probability that was seen `hits` times in `trials`:
     quantiles of two beta laws.
     """
     tail = (1 - level) / 2
-    low = 0.0 if hits == 0 else _beta_quantile(tail, hits, trials - hits + 1)
-    high = 1.0 if hits == trials else 1 - _beta_quantile(tail, trials - hits, hits + 1)
+    low = 0.0 if hits == 0 else _compute_beta_quantile(tail, hits, trials - hits + 1)
+    high = 1.0 if hits == trials else 1 - _compute_beta_quantile(tail, trials - hits, hits + 1)
     return low, high
 
 
-def one_sided(hits: int, trials: int, tail: float) -> tuple[float, float]:
+def bound_one_sided(hits: int, trials: int, tail: float) -> tuple[float, float]:
     """Clopper–Pearson bounds from below and above, each wrong with probability at most
     `tail`.
     """
-    return clopper_pearson(hits, trials, 1 - 2 * min(tail, 0.499))
+    return compute_clopper_pearson(hits, trials, 1 - 2 * min(tail, 0.499))
 
 
-def bonferroni(level: float, bounds: int) -> float:
+def divide_error(level: float, bounds: int) -> float:
     """The tail that each of so many bounds may have for all to hold at this confidence
     level.
     """
     return (1 - level) / bounds
 
 
-def _beta_quantile(chance: float, a: int, b: int) -> float:
-    position = increasing_root(
-        lambda z: _beta_cdf(_logistic(z), _logistic(-z), a, b) - chance, math.log(a / b)
+def _compute_beta_quantile(chance: float, a: int, b: int) -> float:
+    position = solve_increasing(
+        lambda z: _compute_beta_cdf(_compute_logistic(z), _compute_logistic(-z), a, b) - chance,
+        math.log(a / b),
     )
-    return _logistic(position)
+    return _compute_logistic(position)
 
 
-def _logistic(z: float) -> float:
+def _compute_logistic(z: float) -> float:
     return 1 / (1 + math.exp(-z))
 
 
-def _beta_cdf(x: float, rest: float, a: float, b: float) -> float:
+def _compute_beta_cdf(x: float, rest: float, a: float, b: float) -> float:
     """I_x(a, b) with rest = 1 − x: the continued fraction DLMF 8.17.22, by Lentz's
     method.
 
@@ -150,7 +151,7 @@ def _beta_cdf(x: float, rest: float, a: float, b: float) -> float:
     mean where it converges fast.
     """
     if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_cdf(rest, x, b, a)
+        return 1 - _compute_beta_cdf(rest, x, b, a)
     log_front = (
         a * math.log(x) + b * math.log(rest) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     )

@@ -17,26 +17,34 @@ from numpy.typing import ArrayLike
 
 from discreet._types import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
-from discreet.instances import RESCALE, Instance, arm_names, freeze
-from discreet.scale import NUMBERS, REFUSE, YES_NO, Scale, check_out_of_range, ends_of, range_words
-from discreet.validation import check_path, named, numbers_of, quoted
-from discreet.wording import listed
+from discreet.instances import RESCALE, Instance, choose_names, freeze
+from discreet.scale import (
+    NUMBERS,
+    REFUSE,
+    YES_NO,
+    Scale,
+    check_out_of_range,
+    check_range,
+    explain_range,
+)
+from discreet.validation import check_numbers, check_path, name_path, quote
+from discreet.wording import join_first
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-PARQUET = b"PAR1"
+PARQUET_HEADER = b"PAR1"
 """How a Parquet file begins."""
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
-MOST_ARMS = 10
+MAX_ARMS_IN_DATA = 10
 """More arms than this with hardly two people each are no arms."""
-DIGITS = re.compile(r"(\d+(?:\.\d+)?)")
-NUMBER = re.compile(r"(?:^|[,;\t\"])\s*[+-]?(?:\d+(?:[.,]\d+)?|[.,]\d+)\s*(?:$|[,;\t\"])")
+DIGITS_PATTERN = re.compile(r"(\d+(?:\.\d+)?)")
+NUMBER_PATTERN = re.compile(r"(?:^|[,;\t\"])\s*[+-]?(?:\d+(?:[.,]\d+)?|[.,]\d+)\s*(?:$|[,;\t\"])")
 """A cell that is nothing but a number: no name of a column, but perhaps an outcome."""
 
 
-def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]:
+def read_past_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]:
     """The outcomes of each arm by its name, in the order of the names; numbers in names
     count by size.
 
@@ -48,46 +56,50 @@ def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]
         raise InvalidInputError("arm and outcome must be texts, the names of two columns")
     if arm == outcome:
         raise InvalidInputError("arm and outcome must be two different columns")
-    table, where = _table(path, arm, outcome)
+    table, where = _read_table(path, arm, outcome)
     if not table.height:
-        raise InvalidInputError(f"{named(path)} has no rows below its header")
-    names, values = _names(table[arm], where), _read_numbers(table[outcome], where)
-    found = {name: values[rows] for name, rows in _groups(names).items()}
+        raise InvalidInputError(f"{name_path(path)} has no rows below its header")
+    names, values = _read_names(table[arm], where), _read_numbers(table[outcome], where)
+    found = {name: values[rows] for name, rows in _group_rows(names).items()}
     if len(found) < 2:
         raise InvalidInputError(
             f"the column {arm!r} names only one arm, {names[0]!r}: data of two or more arms are "
             "needed"
         )
-    if len(found) > MOST_ARMS and 2 * len(found) > len(names):
+    if len(found) > MAX_ARMS_IN_DATA and 2 * len(found) > len(names):
         raise InvalidInputError(
-            f"the column {quoted(arm)} names {len(found)} arms in {len(names)} rows, hardly two "
+            f"the column {quote(arm)} names {len(found)} arms in {len(names)} rows, hardly two "
             "people each: is --arm the column of the arm?"
         )
     return found
 
 
-def _table(path: str | Path, arm: str, outcome: str) -> "tuple[pl.DataFrame, Callable[[int], str]]":
+def _read_table(
+    path: str | Path, arm: str, outcome: str
+) -> "tuple[pl.DataFrame, Callable[[int], str]]":
     """The two columns, of a CSV file as text; and how to say where a row is."""
     import polars as pl
 
     try:
         with Path(path).open("rb") as file:
-            parquet = file.read(len(PARQUET)) == PARQUET
+            parquet = file.read(len(PARQUET_HEADER)) == PARQUET_HEADER
         scan = pl.scan_parquet if parquet else partial(pl.scan_csv, infer_schema=False)
         whole = scan(path, glob=False)
         _check_columns(path, whole.collect_schema().names(), arm, outcome)
         table = whole.select(arm, outcome).collect()
-        return table, lambda row: f"row {row + 1}" if parquet else _line(path, row)
+        return table, lambda row: f"row {row + 1}" if parquet else _find_line(path, row)
     except OSError as error:
-        raise InvalidInputError(f"cannot read {named(path)}: {error.strerror or error}") from None
+        raise InvalidInputError(
+            f"cannot read {name_path(path)}: {error.strerror or error}"
+        ) from None
     except pl.exceptions.PolarsError as error:
         if parquet:
             reason = str(error).strip().splitlines()[0]
             raise InvalidInputError(
-                f"{named(path)} cannot be read as a Parquet file: {reason}"
+                f"{name_path(path)} cannot be read as a Parquet file: {reason}"
             ) from None
         raise InvalidInputError(
-            f"{named(path)} cannot be read: {_cause(path, str(error))}"
+            f"{name_path(path)} cannot be read: {_explain_error(path, str(error))}"
         ) from None
 
 
@@ -96,28 +108,28 @@ def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str)
     for name in (arm, outcome):
         if f"{name}_duplicated_0" in columns:  # so polars calls the second one
             raise InvalidInputError(
-                f"{named(path)} has two columns {quoted(name)}: give each a name of its own"
+                f"{name_path(path)} has two columns {quote(name)}: give each a name of its own"
             )
         if name in columns:
             continue
         for sign, words in SEPARATORS.items():
             if any(sign in column for column in columns):
                 raise InvalidInputError(
-                    f"{named(path)} has no column {quoted(name)}; it seems to be separated by "
+                    f"{name_path(path)} has no column {quote(name)}; it seems to be separated by "
                     f"{words}: save it with commas between columns, and with decimal points in "
                     "numbers"
                 )
-        if any(NUMBER.search(column) for column in columns):
+        if any(NUMBER_PATTERN.search(column) for column in columns):
             raise InvalidInputError(
-                f"{named(path)} has no column {quoted(name)}, and its first line contains "
+                f"{name_path(path)} has no column {quote(name)}, and its first line contains "
                 "numbers: the first line must have the names of the columns"
             )
         raise InvalidInputError(
-            f"{named(path)} has no column {quoted(name)}; its columns are {listed(columns)}"
+            f"{name_path(path)} has no column {quote(name)}; its columns are {join_first(columns)}"
         )
 
 
-def _cause(path: str | Path, error: str) -> str:
+def _explain_error(path: str | Path, error: str) -> str:
     """Why a CSV file cannot be read, and where; polars' own words repeat what stands
     there.
     """
@@ -128,7 +140,7 @@ def _cause(path: str | Path, error: str) -> str:
         return f"line {line} has text that is not in UTF-8: save the file as CSV in UTF-8"
     if "empty" in error:
         return "it is empty; its first line must have the names of the columns"
-    records = _records(path)
+    records = _read_records(path)
     width = len(next(records, (1, []))[1])
     long = next((line for line, cells in records if len(cells) > width), None)
     if long is not None:
@@ -139,7 +151,7 @@ def _cause(path: str | Path, error: str) -> str:
     return "it is not a CSV file with a header; is a quotation mark left open?"
 
 
-def _records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def _read_records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """The records of a CSV file as far as it can be read, each with the line on which
     it begins.
     """
@@ -151,20 +163,22 @@ def _records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
                 line = reader.line_num + 1
 
 
-def _line(path: str | Path, row: int) -> str:
+def _find_line(path: str | Path, row: int) -> str:
     """Where a row below the head is."""
-    found = next((line for place, (line, _) in enumerate(_records(path)) if place == row + 1), None)
+    found = next(
+        (line for place, (line, _) in enumerate(_read_records(path)) if place == row + 1), None
+    )
     return f"row {row + 1} below the header" if found is None else f"line {found} of the file"
 
 
-def _names(column: "pl.Series", where: Callable[[int], str]) -> list[str]:
+def _read_names(column: "pl.Series", where: Callable[[int], str]) -> list[str]:
     """The name of each person's arm."""
-    names = [_name(value) for value in column.to_list()]
+    names = [_read_name(value) for value in column.to_list()]
     _refuse_rows(column.name, [not name for name in names], "is empty", where)
     return names
 
 
-def _name(value: Any) -> str:
+def _read_name(value: Any) -> str:
     """An arm's name; 5.0 is called 5."""
     if value is None:
         return ""
@@ -193,28 +207,28 @@ def _read_numbers(column: "pl.Series", where: Callable[[int], str]) -> Floats:
 def _refuse_rows(column: str, bad: list[bool], what: str, where: Callable[[int], str]) -> None:
     if count := sum(bad):
         raise InvalidInputError(
-            f"the column {quoted(column)} {what} in {count} of {len(bad)} rows, first in "
+            f"the column {quote(column)} {what} in {count} of {len(bad)} rows, first in "
             f"{where(bad.index(True))}: correct or remove these rows"
         )
 
 
-def _groups(names: list[str]) -> dict[str, "np.ndarray[Any, np.dtype[np.intp]]"]:
+def _group_rows(names: list[str]) -> dict[str, "np.ndarray[Any, np.dtype[np.intp]]"]:
     """The rows of each name, in the order of the names."""
     unique, place = np.unique(np.array(names, dtype=object), return_inverse=True)
     order = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place))
     rows = dict(zip(unique.tolist(), np.split(order, ends[:-1]), strict=True))
-    return {name: rows[name] for name in sorted(rows, key=_by_size)}
+    return {name: rows[name] for name in sorted(rows, key=_make_sort_key)}
 
 
-def _by_size(name: str) -> list[tuple[float, str]]:
+def _make_sort_key(name: str) -> list[tuple[float, str]]:
     """Sorts "5 mg" before "10 mg": numbers in a name count by size, and so does a sign
     at its beginning.
     """
     try:
         return [(float(name), "")]
     except ValueError:
-        parts = DIGITS.split(name)
+        parts = DIGITS_PATTERN.split(name)
     return [(float(part), "") if odd % 2 else (np.inf, part) for odd, part in enumerate(parts)]
 
 
@@ -243,20 +257,20 @@ class Sampled(Instance):
         """A list of rewards in [0, 1] for each arm; the lists may differ in length."""
         if not isinstance(rewards, Sequence | np.ndarray) or isinstance(rewards, str | bytes):
             raise InvalidInputError("rewards must be a list of lists, one for each arm")
-        arms = [_rewards(values, arm) for arm, values in enumerate(rewards, 1)]
+        arms = [_check_rewards(values, arm) for arm, values in enumerate(rewards, 1)]
         if len(arms) < 2:
             raise InvalidInputError(f"data of at least 2 arms are needed; got {len(arms)}")
         flat = np.concatenate(arms)
         flat.flags.writeable = False
         starts = (0, *np.cumsum([len(arm) for arm in arms]).tolist())
-        known = arm_names(_text(names), len(arms))
+        known = choose_names(_check_names(names), len(arms))
         digest = hashlib.sha256(repr((known, starts)).encode() + flat.tobytes()).digest()
-        means = tuple(_mean(arm) for arm in arms)
+        means = tuple(_compute_mean(arm) for arm in arms)
         freeze(self, names=known, means=means, flat=flat, starts=starts)
         freeze(self, scale=None, clipped=0, _digest=digest)
 
     @staticmethod
-    def of(
+    def from_outcomes(
         outcomes: Mapping[str, ArrayLike],
         range: tuple[float, float] | None = None,
         direction: str = "max",
@@ -270,12 +284,16 @@ class Sampled(Instance):
         `out_of_range="clip"` counts as the nearer end.
         """
         check_out_of_range(out_of_range)
-        values = _by_name(outcomes)
+        values = _check_outcomes(outcomes)
         every = np.concatenate(list(values.values()))
-        scale = Scale(*(_unit_range(every) if range is None else ends_of(range)), direction)
+        scale = Scale(
+            *(_choose_unit_range(every) if range is None else check_range(range)), direction
+        )
         ends = np.cumsum([len(some) for some in values.values()])
-        made = Sampled(np.split(scale.rewards(every, out_of_range), ends[:-1]), list(values))
-        freeze(made, scale=scale, clipped=scale.beyond(every))
+        made = Sampled(
+            np.split(scale.convert_to_rewards(every, out_of_range), ends[:-1]), list(values)
+        )
+        freeze(made, scale=scale, clipped=scale.count_outside(every))
         return made
 
     @staticmethod
@@ -291,10 +309,12 @@ class Sampled(Instance):
         `arm` names the arm, the column `outcome` has the outcome.
 
         Arms are in the order of their names; numbers in names are sorted by size ("5
-        mg" before "10 mg"). The other options are those of `Sampled.of`.
+        mg" before "10 mg"). The other options are those of `Sampled.from_outcomes`.
         """
         check_out_of_range(out_of_range)
-        return Sampled.of(read_outcomes(path, arm, outcome), range, direction, out_of_range)
+        return Sampled.from_outcomes(
+            read_past_outcomes(path, arm, outcome), range, direction, out_of_range
+        )
 
     @cached_property
     def rewards(self) -> tuple[Floats, ...]:
@@ -304,7 +324,7 @@ class Sampled(Instance):
     @property
     def best(self) -> int:
         """See `Instance.best`; in data, ties have their own causes."""
-        if self.unique:
+        if self.is_unique:
             return super().best
         top = max(self.means)
         tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
@@ -316,7 +336,7 @@ class Sampled(Instance):
             else ""
         )
         raise TiedBestArmError(
-            f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan has no best "
+            f"the past outcomes of {join_first(tied, 5)} have the same mean, so a plan has no best "
             f"arm: {cause}leave out all but one of them, or give bet-se an indifference zone, a "
             "difference too small to matter (--indifference-zone)"
         )
@@ -333,7 +353,7 @@ class Sampled(Instance):
 
     @property
     def outcomes(self) -> str:
-        """`yes-no` if there is nothing but 0 and 1, else `numbers`."""
+        """`yes-no` if there is nothing but 0 and 1, else `is_numbers`."""
         return YES_NO if np.isin(self.flat, (0.0, 1.0)).all() else NUMBERS
 
     def to_dict(self) -> dict[str, Any]:
@@ -364,21 +384,21 @@ class Sampled(Instance):
         return f"Sampled({', '.join(f'{name}: {count} rewards' for name, count in counts)})"
 
 
-def _mean(values: Floats) -> float:
+def _compute_mean(values: Floats) -> float:
     """To fifteen digits: means that differ by rounding only are the same."""
     return float(f"{math.fsum(values) / len(values):.15g}")
 
 
-def _rewards(values: ArrayLike, arm: int) -> Floats:
-    found = _as_numbers(f"arm {arm}", values)
+def _check_rewards(values: ArrayLike, arm: int) -> Floats:
+    found = _check_numbers(f"arm {arm}", values)
     if ((found < 0) | (found > 1)).any():
         raise InvalidInputError(f"a reward of arm {arm} lies outside [0, 1]; {RESCALE}")
     return found
 
 
-def _as_numbers(name: str, values: ArrayLike) -> Floats:
+def _check_numbers(name: str, values: ArrayLike) -> Floats:
     """Outcomes of an arm as an array of their own."""
-    array = numbers_of(f"the data of {name}", values)
+    array = check_numbers(f"the data of {name}", values)
     if array.ndim != 1 or not len(array):
         raise InvalidInputError(f"the data of {name} must be a flat list of at least one number")
     if np.isnan(array).any():
@@ -386,7 +406,7 @@ def _as_numbers(name: str, values: ArrayLike) -> Floats:
     return array
 
 
-def _by_name(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+def _check_outcomes(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     """The outcomes of two arms or more."""
     if not isinstance(outcomes, Mapping):
         raise InvalidInputError(
@@ -394,11 +414,11 @@ def _by_name(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         )
     if len(outcomes) < 2:
         raise InvalidInputError(f"data of at least 2 arms are needed; got {len(outcomes)}")
-    _text(list(outcomes))
-    return {name: _as_numbers(name, given) for name, given in outcomes.items()}
+    _check_names(list(outcomes))
+    return {name: _check_numbers(name, given) for name, given in outcomes.items()}
 
 
-def _text(names: Sequence[str] | None) -> Sequence[str] | None:
+def _check_names(names: Sequence[str] | None) -> Sequence[str] | None:
     """The names, if these are text."""
     known: Any = names
     if names is None or isinstance(names, str):
@@ -408,8 +428,8 @@ def _text(names: Sequence[str] | None) -> Sequence[str] | None:
     return names
 
 
-def _unit_range(every: Floats) -> tuple[float, float]:
+def _choose_unit_range(every: Floats) -> tuple[float, float]:
     """(0, 1) if all outcomes lie in it; else what to do."""
     if ((every >= 0) & (every <= 1)).all():
         return 0.0, 1.0
-    raise InvalidInputError(range_words(every))
+    raise InvalidInputError(explain_range(every))

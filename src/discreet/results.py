@@ -12,9 +12,9 @@ import numpy as np
 
 from discreet._types import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
-from discreet.numerics import clopper_pearson
-from discreet.tabular import flat, html_table
-from discreet.validation import check_path, named, one_line, quoted, real
+from discreet.numerics import compute_clopper_pearson
+from discreet.tabular import flatten, render_html_table
+from discreet.validation import check_path, convert_to_float, join_line, name_path, quote
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,12 +85,12 @@ class Results:
         """Clopper–Pearson interval for the probability of stopping with a wrong
         answer.
         """
-        if not 0 < real(level) < 1 or self.runs == 0:
+        if not 0 < convert_to_float(level) < 1 or self.runs == 0:
             raise InvalidInputError(
-                f"an interval needs a level between 0 and 1, and runs; got {quoted(level)}, "
+                f"an interval needs a level between 0 and 1, and runs; got {quote(level)}, "
                 f"{self.runs}"
             )
-        return clopper_pearson(self.errors, self.runs, float(level))
+        return compute_clopper_pearson(self.errors, self.runs, float(level))
 
     def summary(self) -> dict[str, Any]:
         """Numbers for a table: statistics over the runs that stopped, counts over all;
@@ -173,8 +173,8 @@ class Results:
 
     def _repr_html_(self) -> str:
         """A small table, for a notebook."""
-        summary = flat(self.summary()) if self.runs else {"runs": 0}
-        return html_table(
+        summary = flatten(self.summary()) if self.runs else {"runs": 0}
+        return render_html_table(
             "Results",
             [{name: summary.get(name) for name in SHOWN}],
             summary,
@@ -191,7 +191,7 @@ class Results:
         try:
             self._stored().write_parquet(target, metadata={"discreet": json.dumps(meta)})
         except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            raise InvalidInputError(f"cannot write {named(path)}: {one_line(error)}") from None
+            raise InvalidInputError(f"cannot write {name_path(path)}: {join_line(error)}") from None
 
     @staticmethod
     def load(path: str | Path) -> "Results":
@@ -206,7 +206,7 @@ class Results:
             names = [*COLUMNS, *(name for name in DATED if name in frame.columns)]
             columns: dict[str, Any] = {name: frame[name].to_numpy() for name in names}
         except FileNotFoundError:
-            raise InvalidInputError(f"there is no file {named(path)}") from None
+            raise InvalidInputError(f"there is no file {name_path(path)}") from None
         except (
             AttributeError,
             KeyError,
@@ -215,10 +215,12 @@ class Results:
             ValueError,
             pl.exceptions.PolarsError,
         ):
-            raise InvalidInputError(f"{named(path)} is not a file of simulation results") from None
+            raise InvalidInputError(
+                f"{name_path(path)} is not a file of simulation results"
+            ) from None
         if meta.get("format") != FORMAT:
             raise InvalidInputError(
-                f"{named(path)} was written by version {meta.get('version')}: read it with that "
-                "version"
+                f"{name_path(path)} was written by version {meta.get('version')}: read it with "
+                "that version"
             )
         return Results(**columns, **kept)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from discreet._types import Floats
 from discreet.errors import InvalidInputError
-from discreet.validation import is_word, quoted
+from discreet.validation import is_word, quote
 
 YES_NO, NUMBERS = "yes-no", "numbers"
 REFUSE, CLIP = "refuse", "clip"
@@ -21,7 +21,7 @@ OUT_OF_RANGE = {
 }
 CLIP_WORDS = f'--out-of-range {CLIP} on the command line (out_of_range="{CLIP}" in Python)'
 Number = TypeVar("Number", float, Floats)
-LARGEST = 1e100
+MAX_RANGE_END = 1e100
 """Of an end of the range of outcomes."""
 
 
@@ -38,18 +38,18 @@ class Scale:
     def __post_init__(self) -> None:
         """Refuse a range or a direction that makes no sense."""
         numbers_only = _is_number(self.low) and _is_number(self.high)
-        within = numbers_only and -LARGEST <= self.low < self.high <= LARGEST
-        if not within or self.high - self.low < 1 / LARGEST:
+        within = numbers_only and -MAX_RANGE_END <= self.low < self.high <= MAX_RANGE_END
+        if not within or self.high - self.low < 1 / MAX_RANGE_END:
             raise InvalidInputError(
-                f"range must be two numbers (low, high) with low < high, not beyond ±{LARGEST:g} "
-                f"nor closer than {1 / LARGEST:g}"
+                "range must be two numbers (low, high) with low < high, not beyond "
+                f"±{MAX_RANGE_END:g} nor closer than {1 / MAX_RANGE_END:g}"
             )
         if not is_word(self.direction, ("max", "min")):
-            raise InvalidInputError(f"direction must be max or min; got {quoted(self.direction)}")
+            raise InvalidInputError(f"direction must be max or min; got {quote(self.direction)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
 
-    def reward(self, outcome: float, out_of_range: str = REFUSE) -> float:
+    def convert_to_reward(self, outcome: float, out_of_range: str = REFUSE) -> float:
         """The reward of an outcome; one outside the range is refused, or counts as the
         nearer end. The error does not repeat the outcome: errors end up in logs.
         """
@@ -69,14 +69,14 @@ class Scale:
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return share if self.direction == "max" else 1.0 - share
 
-    def rewards(self, outcomes: Floats, out_of_range: str = REFUSE) -> Floats:
+    def convert_to_rewards(self, outcomes: Floats, out_of_range: str = REFUSE) -> Floats:
         """The rewards of past outcomes, none of them NaN; what lies outside the range
         is refused or counts as the nearer end.
         """
-        beyond = self.beyond(outcomes)
+        beyond = self.count_outside(outcomes)
         if beyond and out_of_range != CLIP:
             finite = outcomes[np.isfinite(outcomes)]
-            wider = f", such as {_pair(finite)}," if len(finite) == len(outcomes) else ""
+            wider = f", such as {_format_pair(finite)}," if len(finite) == len(outcomes) else ""
             raise InvalidInputError(
                 f"{beyond} of {len(outcomes)} outcomes {'lies' if beyond == 1 else 'lie'} outside "
                 f"the range {self.low:.12g} to {self.high:.12g}: give a wider range{wider} or "
@@ -87,21 +87,21 @@ class Scale:
         return share if self.direction == "max" else 1.0 - share
 
     @property
-    def numbers(self) -> bool:
+    def is_numbers(self) -> bool:
         """Whether outcomes of such a range are other numbers than 0 and 1."""
         return (self.low, self.high) != (0.0, 1.0)
 
-    def beyond(self, outcomes: Floats) -> int:
+    def count_outside(self, outcomes: Floats) -> int:
         """How many outcomes lie outside the range."""
         return int(((outcomes < self.low) | (outcomes > self.high)).sum())
 
-    def shown(self, reward: Number) -> Number:
+    def convert_to_outcome(self, reward: Number) -> Number:
         """A mean reward, or several, in the experimenter's units."""
         share = reward if self.direction == "max" else 1.0 - reward
         return self.low + share * (self.high - self.low)
 
 
-def ends_of(range: Any) -> tuple[float, float]:
+def check_range(range: Any) -> tuple[float, float]:
     """The two ends of a range."""
     try:
         low, high = range
@@ -114,7 +114,7 @@ def check_out_of_range(out_of_range: Any) -> str:
     """What becomes of outcomes outside the range."""
     if not is_word(out_of_range, OUT_OF_RANGE):
         raise InvalidInputError(
-            f"out_of_range must be one of {', '.join(OUT_OF_RANGE)}; got {quoted(out_of_range)}"
+            f"out_of_range must be one of {', '.join(OUT_OF_RANGE)}; got {quote(out_of_range)}"
         )
     return str(out_of_range)
 
@@ -135,15 +135,16 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
         raise InvalidInputError(
             "a range can be suggested only for numbers: some of these are not numbers"
         )
-    if not len(outcomes) or not (np.abs(outcomes) <= LARGEST).all():
+    if not len(outcomes) or not (np.abs(outcomes) <= MAX_RANGE_END).all():
         raise InvalidInputError(
-            f"a range can be suggested only for at least one finite number, not beyond ±{LARGEST:g}"
+            "a range can be suggested only for at least one finite number, not beyond "
+            f"±{MAX_RANGE_END:g}"
         )
     if not _is_number(room) or not 0 <= room <= 100:
-        raise InvalidInputError(f"room must be a number from 0 to 100; got {quoted(room)}")
+        raise InvalidInputError(f"room must be a number from 0 to 100; got {quote(room)}")
     least, most = float(outcomes.min()), float(outcomes.max())
-    span = max(most - least or abs(most) or 1.0, 1 / LARGEST)
-    step = _round_step(span / 5)
+    span = max(most - least or abs(most) or 1.0, 1 / MAX_RANGE_END)
+    step = _find_round_step(span / 5)
     low = math.floor(round((least - room * span) / step, 9)) * step
     high = math.ceil(round((most + room * span) / step, 9)) * step
     low = max(low, 0.0) if least >= 0 else low
@@ -154,13 +155,13 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
     return low, high if high >= most else round(high + step, digits)
 
 
-def range_words(values: Floats) -> str:
+def explain_range(values: Floats) -> str:
     """What is said where a range is needed and none was given."""
     if not np.isfinite(values).all():
         return f"there are infinite outcomes: give the range of outcomes, and {CLIP_WORDS}"
     return (
         "the outcomes do not all lie in [0, 1]: give the range of outcomes that the trial will "
-        f"have, such as {_pair(values)}, which contains all of these with some room "
+        f"have, such as {_format_pair(values)}, which contains all of these with some room "
         "(suggest_range); if the scale has ends of its own, such as 0,100, give these. If a few "
         "outcomes lie far beyond the others, a narrower range takes fewer people, and they "
         f"count as its nearer end with {CLIP_WORDS}. Choose the range from past data, never from "
@@ -168,12 +169,12 @@ def range_words(values: Floats) -> str:
     )
 
 
-def _pair(values: Floats) -> str:
+def _format_pair(values: Floats) -> str:
     """A suggested range as an option takes it."""
     return ",".join(f"{end:.12g}" for end in suggest_range(values))
 
 
-def _round_step(most: float) -> float:
+def _find_round_step(most: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is not larger."""
     power = 10.0 ** math.floor(math.log10(most))
     steps = (power * times for times in (0.5, 1.0, 2.0, 5.0))
@@ -186,9 +187,9 @@ def _is_number(value: Any) -> bool:
 
 def is_yes_no(scale: Scale, outcomes: str | None) -> bool:
     """Whether outcomes of this range and kind are entered as yes or no."""
-    return not scale.numbers and outcomes != NUMBERS
+    return not scale.is_numbers and outcomes != NUMBERS
 
 
-def yes_no_words(direction: str) -> str:
+def describe_yes_no(direction: str) -> str:
     """Which outcomes there are then, and which are better."""
     return f"yes or no (1 or 0), {'yes' if direction == 'max' else 'no'} is better"

@@ -13,24 +13,24 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from discreet.errors import InvalidInputError, MissingExtraError
-from discreet.files import write
+from discreet.files import write_file
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-FEW = 20
+MAX_ROWS_SHOWN = 20
 """So many rows are shown."""
-LONG = 30
+MIN_LONG_CHARACTERS = 30
 """Characters of a text that stands on a line of its own, below the table."""
-EVERY = 0.2
+SECONDS_BETWEEN_UPDATES = 0.2
 """Seconds between two looks at how far the work is."""
 LETTERS = {"epsilon": "ε", "delta": "δ", "gamma": "γ"}
 LINE = "1px solid rgba(128, 128, 128, .4)"
 CELL = f"padding: .2em .7em; border-bottom: {LINE}; color: inherit; background: none; text-align:"
 
 
-def html_table(
+def render_html_table(
     title: str, rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], shown: Sequence[str]
 ) -> str:
     """A small table with these columns, where there are such, of the first rows; those
@@ -39,17 +39,19 @@ def html_table(
     names = [name for name in shown if any(row.get(name) is not None for row in rows)]
     rest = [name for name in shown if name not in names]
     said = {name: whole[name] for name in rest if whole.get(name) is not None}
-    long = [name for name, value in said.items() if len(str(value)) > LONG]
+    long = [name for name, value in said.items() if len(str(value)) > MIN_LONG_CHARACTERS]
     above = [f"<b>{escape(title)}</b>"]
-    above += [_said(name, said[name], "") for name in said if name not in long]
-    below = [_said(name, said[name], ":") for name in long]
-    if len(rows) > FEW:
-        below.append(f"These are the first {FEW} of {len(rows)} rows.")
-    sides = {name: _side(name, rows) for name in names}
-    head = "".join(_cell("th", _word(name), side) for name, side in sides.items())
+    above += [_describe_field(name, said[name], "") for name in said if name not in long]
+    below = [_describe_field(name, said[name], ":") for name in long]
+    if len(rows) > MAX_ROWS_SHOWN:
+        below.append(f"These are the first {MAX_ROWS_SHOWN} of {len(rows)} rows.")
+    sides = {name: _find_numeric(name, rows) for name in names}
+    head = "".join(_render_cell("th", _format_column(name), side) for name, side in sides.items())
     lines = [
-        "".join(_cell("td", _value(row.get(name)), side) for name, side in sides.items())
-        for row in rows[:FEW]
+        "".join(
+            _render_cell("td", _format_value(row.get(name)), side) for name, side in sides.items()
+        )
+        for row in rows[:MAX_ROWS_SHOWN]
     ]
     body = "".join(f"<tr>{line}</tr>" for line in lines if line)
     return (
@@ -61,16 +63,16 @@ def html_table(
     )
 
 
-def _said(name: str, value: Any, sign: str) -> str:
-    return escape(f"{_word(name)}{sign} {_value(value)}")
+def _describe_field(name: str, value: Any, sign: str) -> str:
+    return escape(f"{_format_column(name)}{sign} {_format_value(value)}")
 
 
-def _word(name: str) -> str:
+def _format_column(name: str) -> str:
     """A column for people."""
     return LETTERS.get(name, name.replace("_", " "))
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value for people."""
     if value is None:
         return "–"
@@ -81,13 +83,13 @@ def _value(value: Any) -> str:
     return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
 
 
-def _side(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def _find_numeric(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Numbers stand on the right."""
     texts = any(isinstance(row.get(name), str) for row in rows)
     return "left" if texts else "right"
 
 
-def _cell(tag: str, text: str, side: str) -> str:
+def _render_cell(tag: str, text: str, side: str) -> str:
     return f'<{tag} style="{CELL} {side}">{escape(text)}</{tag}>'
 
 
@@ -113,16 +115,18 @@ class NotebookBar:
         """So much is done, of so much."""
         now = time.monotonic()
         with self._lock:
-            if self._handle is None or (now - self._last < EVERY and done < total):
+            if self._handle is None or (
+                now - self._last < SECONDS_BETWEEN_UPDATES and done < total
+            ):
                 return
             self._last = now
             self._handle.update(self._page(done, total), raw=True)
 
-    def doing(self, words: str) -> None:
+    def show_work(self, words: str) -> None:
         """This is what is done next."""
         self.words = words
 
-    def step(self, step: Step) -> None:
+    def show_step(self, step: Step) -> None:
         """For `run_study` and `reproduce`: so far is the study."""
         self.words = step.cell
         self(step.done, step.total)
@@ -143,7 +147,7 @@ def notebook_bar(title: str) -> Iterator[NotebookBar]:
     """
     if not isinstance(title, str):
         raise InvalidInputError("a bar's title is a text")
-    if not _in_notebook():
+    if not _is_in_notebook():
         yield NotebookBar(title)
         return
     from IPython.display import display
@@ -155,15 +159,15 @@ def notebook_bar(title: str) -> Iterator[NotebookBar]:
         handle.update({"text/plain": ""}, raw=True)
 
 
-def _in_notebook() -> bool:
+def _is_in_notebook() -> bool:
     """Whether a Jupyter kernel runs this."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
-FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r")
+FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r")
 """With what a cell begins that a spreadsheet would compute, some by wide signs too."""
-ENDS = ("low", "high")
+INTERVAL_ENDS = ("low", "high")
 """The columns of an interval, after its name."""
 Row = dict[str, Any]
 """One value a column."""
@@ -176,8 +180,8 @@ class Tabular(ABC):
     says of which one it is. Other lists of entries are tables of their own, and left
     out.
 
-    `called` is what the column `name` is called, of an entry and of the whole; `shown`
-    are the columns that a notebook shows, those of them that there are; `numbers` those
+    `called` is what the column `name` is called, of an entry and of the whole; `convert_to_outcome`
+    are the columns that a notebook shows, those of them that there are; `is_numbers` those
     that hold numbers, also while none of them is known.
     """
 
@@ -208,11 +212,11 @@ class Tabular(ABC):
         and `…_high`, and what each arm has is a column for each, counted from 0.
         """
         rows, whole = self._parts(self._rows + self._more)
-        return frame_of([{**row, **whole} for row in rows], numbers=self._numbers)
+        return make_frame([{**row, **whole} for row in rows], numbers=self._numbers)
 
     def _repr_html_(self) -> str:
         """A small table, for a notebook."""
-        return html_table(type(self).__name__, *self._parts(self._rows), self._shown)
+        return render_html_table(type(self).__name__, *self._parts(self._rows), self._shown)
 
     def _parts(self, lists: list[str]) -> tuple[list[Row], Row]:
         """Flat rows of these lists, one at least, and what is said of the whole."""
@@ -225,13 +229,13 @@ class Tabular(ABC):
         ]
         own, whole = self._called
         about = {key: value for key, value in fields.items() if not _is_table(value)}
-        rows = [_renamed(flat(entry), own) for entry in entries or [{}]]
+        rows = [_rename(flatten(entry), own) for entry in entries or [{}]]
         said = {key for row in rows for key in row}  # by each for itself, also where by some
-        behind = _renamed(flat(about), whole)
+        behind = _rename(flatten(about), whole)
         return rows, {key: value for key, value in behind.items() if key not in said}
 
 
-def _renamed(row: Row, name: str) -> Row:
+def _rename(row: Row, name: str) -> Row:
     return {name if key == "name" else key: value for key, value in row.items()}
 
 
@@ -242,7 +246,7 @@ def _is_table(value: Any) -> bool:
     return listed and all(isinstance(each, Mapping) for each in inner)
 
 
-def flat(fields: Mapping[str, Any]) -> Row:
+def flatten(fields: Mapping[str, Any]) -> Row:
     """One value a column: what is inside a dictionary or a list has the name of that
     before its own name or its place, from 0 on. An interval has two ends, also where
     there is none.
@@ -251,13 +255,13 @@ def flat(fields: Mapping[str, Any]) -> Row:
     for key, value in fields.items():
         name = key.replace("-", "_")
         if name.endswith("interval"):
-            ends = zip(ENDS, value or (None, None), strict=True)
+            ends = zip(INTERVAL_ENDS, value or (None, None), strict=True)
             found |= {f"{name}_{end}": each for end, each in ends}
         elif isinstance(value, Mapping):
-            found |= {f"{name}_{inner}": each for inner, each in flat(value).items()}
+            found |= {f"{name}_{inner}": each for inner, each in flatten(value).items()}
         elif isinstance(value, list | tuple):
             places = {str(place): each for place, each in enumerate(value)}
-            found |= {f"{name}_{inner}": each for inner, each in flat(places).items()}
+            found |= {f"{name}_{inner}": each for inner, each in flatten(places).items()}
         else:
             found[name] = value
     return found
@@ -269,11 +273,11 @@ def require_polars() -> None:
         raise MissingExtraError("tables and Parquet files need polars: pip install polars")
 
 
-def frame_of(
+def make_frame(
     rows: Sequence[Row], columns: Iterable[str] = (), numbers: Sequence[str] = ()
 ) -> "pl.DataFrame":
     """A frame of flat rows, which need not have the same columns; those named here are
-    there in any case, also where there is no row. Of `numbers` a column that is empty
+    there in any case, also where there is no row. Of `is_numbers` a column that is empty
     holds numbers, others texts.
     """
     import polars as pl
@@ -283,14 +287,14 @@ def frame_of(
     kinds = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}
     return pl.DataFrame(
         [
-            pl.Series(name, _alike(values, kind), dtype=kinds[kind])
+            pl.Series(name, _is_all(values, kind), dtype=kinds[kind])
             for name, values in columns.items()
-            for kind in [_kind(values, float if name in numbers else str)]
+            for kind in [_choose_type(values, float if name in numbers else str)]
         ]
     )
 
 
-def _kind(values: Iterable[Any], empty: type) -> type:
+def _choose_type(values: Iterable[Any], empty: type) -> type:
     """What all values of a column can be; `empty` if it has none."""
     some = [value for value in values if value is not None]
     kinds: dict[type, Any] = {bool: bool, int: int, float: int | float}
@@ -298,19 +302,19 @@ def _kind(values: Iterable[Any], empty: type) -> type:
     return next(found, str) if some else empty
 
 
-def _alike(values: Iterable[Any], kind: type) -> list[Any]:
+def _is_all(values: Iterable[Any], kind: type) -> list[Any]:
     return [None if value is None else kind(value) for value in values]
 
 
 # --- CSV ------------------------------------------------------------------------------
 
 
-def cell(text: str) -> str:
+def escape_formula(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
+    return f"'{text}" if text.lstrip().startswith(FORMULA_STARTS) else text
 
 
-def plain_number(value: float) -> float:
+def round_noise(value: float) -> float:
     """1898 for 1897.9999999999998: without what computing with 16 digits has left, and
     any other number as it is.
     """
@@ -318,7 +322,7 @@ def plain_number(value: float) -> float:
     return near if len(repr(value)) - len(repr(near)) > 2 else value
 
 
-def csv_text(frame: "pl.DataFrame") -> str:
+def format_csv(frame: "pl.DataFrame") -> str:
     """A frame as CSV, where no text and no column is a formula; TRUE and FALSE are
     written as R and spreadsheets read them, and numbers without the last digits' noise.
     """
@@ -328,15 +332,15 @@ def csv_text(frame: "pl.DataFrame") -> str:
     floats = [name for name, kind in frame.schema.items() if kind == pl.Float64]
     flags = [name for name, kind in frame.schema.items() if kind == pl.Boolean]
     safe = frame.with_columns(
-        *(frame[name].map_elements(cell, return_dtype=pl.String) for name in texts),
-        *(frame[name].map_elements(plain_number, return_dtype=pl.Float64) for name in floats),
+        *(frame[name].map_elements(escape_formula, return_dtype=pl.String) for name in texts),
+        *(frame[name].map_elements(round_noise, return_dtype=pl.Float64) for name in floats),
         *(frame[name].cast(pl.String).str.to_uppercase() for name in flags),
     )
-    return safe.rename({name: cell(name) for name in safe.columns}).write_csv()
+    return safe.rename({name: escape_formula(name) for name in safe.columns}).write_csv()
 
 
 def write_csv(path: str, frame: "pl.DataFrame", private: bool = False) -> None:
     """Write a frame as CSV: all of it or nothing. A `private` file only its owner may
     read.
     """
-    write(path, csv_text(frame), private=private)
+    write_file(path, format_csv(frame), private=private)

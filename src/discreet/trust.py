@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import InvalidInputError
-from discreet.validation import is_word, quoted
+from discreet.validation import is_word, quote
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Trust:
     """Where the noise is added, in words."""
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         """Whether anything is private."""
         return self.noised or self.randomised
 
@@ -57,5 +57,5 @@ def check_trust(name: str, among: tuple[str, ...] = tuple(TRUSTS)) -> Trust:
     unpaid, so others are refused.
     """
     if not is_word(name, among):
-        raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {quoted(name)}")
+        raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {quote(name)}")
     return TRUSTS[name]

@@ -19,12 +19,12 @@ from discreet.errors import InvalidInputError
 
 MAX_DECIMAL_CHARACTERS = 40
 DECIMAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-LONGEST = 200
+MAX_QUOTED_CHARACTERS = 200
 """Characters of what was given that an error repeats."""
 MOST_ARMS = 10**6
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """What was given as an error repeats it: one short line, whatever it is. Never use
     it for an outcome.
     """
@@ -32,21 +32,23 @@ def quoted(value: object) -> str:
         words = repr(value)
     except Exception:  # of a class of the caller's, or a number of too many digits
         return f"{type(value).__name__} that cannot be shown"
-    return one_line(words)
+    return join_line(words)
 
 
-def one_line(words: object) -> str:
+def join_line(words: object) -> str:
     """The words of another library or of the system, as one short line."""
     text = str(words)
-    plain = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST])
-    return plain if len(text) <= LONGEST else f"{plain} …"
+    plain = "".join(
+        letter if letter.isprintable() else " " for letter in text[:MAX_QUOTED_CHARACTERS]
+    )
+    return plain if len(text) <= MAX_QUOTED_CHARACTERS else f"{plain} …"
 
 
-def named(path: object) -> str:
+def name_path(path: object) -> str:
     """The path of a file as an error names it: as it is, where that can be shown."""
     words = os.fspath(path) if isinstance(path, os.PathLike) else path
-    plain = isinstance(words, str) and words.isprintable() and len(words) <= LONGEST
-    return str(words) if plain else quoted(words)
+    plain = isinstance(words, str) and words.isprintable() and len(words) <= MAX_QUOTED_CHARACTERS
+    return str(words) if plain else quote(words)
 
 
 def read_whole(text: str, max_digits: int = 9) -> int | None:
@@ -73,7 +75,7 @@ def check_path(what: str, path: Any) -> Path:
     except (TypeError, UnicodeError):
         possible = False
     if not possible:
-        raise InvalidInputError(f"give the path of {what}, as text; got {quoted(path)}")
+        raise InvalidInputError(f"give the path of {what}, as text; got {quote(path)}")
     return Path(path)
 
 
@@ -85,18 +87,18 @@ def is_word(value: object, words: Container[str]) -> bool:
 def check_progress(progress: object, name: str = "progress") -> None:
     """Refuse what cannot be called to tell of progress, before the work is done."""
     if progress is not None and not callable(progress):
-        raise InvalidInputError(f"{name} must be a function, or None; got {quoted(progress)}")
+        raise InvalidInputError(f"{name} must be a function, or None; got {quote(progress)}")
 
 
 def check_epsilon(epsilon: float) -> float:
     """ε, the privacy level."""
     if (
         not 1e-12
-        <= _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
+        <= _check_between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
         <= 1e9
     ):
         raise InvalidInputError(
-            f"epsilon must be a positive number between 1e-12 and 1e9; got {quoted(epsilon)}"
+            f"epsilon must be a positive number between 1e-12 and 1e9; got {quote(epsilon)}"
         )
     return float(epsilon)
 
@@ -106,14 +108,14 @@ def check_levels(epsilons: Any) -> list[float]:
     if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(
             "epsilons must be a list of privacy levels, such as [1.0] for one; got "
-            f"{quoted(epsilons)}"
+            f"{quote(epsilons)}"
         )
     return [check_epsilon(epsilon) for epsilon in np.array(epsilons, dtype=object).ravel()]
 
 
 def check_sigma(sigma: float) -> float:
     """σ, the standard deviation of a Gaussian or sub-Gaussian reward."""
-    return _between(
+    return _check_between(
         "sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100"
     )
 
@@ -122,7 +124,7 @@ def check_delta(delta: float) -> float:
     """δ, the error rate."""
     if check_share("delta", delta) < 1e-100:
         raise InvalidInputError(
-            f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {quoted(delta)}"
+            f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {quote(delta)}"
         )
     return float(delta)
 
@@ -134,7 +136,7 @@ def check_gamma(gamma: float) -> float:
 
 def check_rho(rho: float) -> float:
     """ρ, the level of zero-concentrated privacy."""
-    return _between("rho", rho, 1e-12, 1e6, "must be a number between 1e-12 and 1e6")
+    return _check_between("rho", rho, 1e-12, 1e6, "must be a number between 1e-12 and 1e6")
 
 
 def check_beta(beta: float) -> float:
@@ -142,7 +144,7 @@ def check_beta(beta: float) -> float:
     if not 1e-6 <= check_share("beta", beta) <= 1 - 1e-6:
         raise InvalidInputError(
             "beta must lie strictly between 0 and 1, at least 1e-6 away from both; got "
-            f"{quoted(beta)}"
+            f"{quote(beta)}"
         )
     return float(beta)
 
@@ -152,7 +154,7 @@ def check_arms(arms: int) -> int:
     whole = isinstance(arms, numbers.Integral) and not isinstance(arms, bool)
     if not whole or not 2 <= arms <= MOST_ARMS:
         raise InvalidInputError(
-            f"arms must be a whole number, 2 or more and at most {MOST_ARMS}; got {quoted(arms)}"
+            f"arms must be a whole number, 2 or more and at most {MOST_ARMS}; got {quote(arms)}"
         )
     return int(arms)
 
@@ -165,14 +167,14 @@ def check_whole(name: str, value: float, least: int, most: int | None = None) ->
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     whole = real and (isinstance(value, int) or math.isfinite(value))
     if not whole or int(value) != value or value < least or (most is not None and value > most):
-        got = quoted(value)
+        got = quote(value)
         raise InvalidInputError(
             f"{name} must be a whole number, {range_}; got {got if len(got) < 40 else 'a long one'}"
         )
     return int(value)
 
 
-def numbers_of(what: str, values: Any) -> Floats:
+def check_numbers(what: str, values: Any) -> Floats:
     """An array of numbers; refuses what is none, and repeats nothing of it: it may be
     somebody's outcomes.
     """
@@ -183,7 +185,7 @@ def numbers_of(what: str, values: Any) -> Floats:
 
 def check_counts(counts: ArrayLike) -> Floats:
     """Numbers of samples behind a mean."""
-    array = numbers_of("counts", counts)
+    array = check_numbers("counts", counts)
     if not ((array >= 1) & (array < math.inf)).all():
         raise InvalidInputError("counts must be finite numbers, 1 or more")
     return array
@@ -191,7 +193,7 @@ def check_counts(counts: ArrayLike) -> Floats:
 
 def check_unit(name: str, values: ArrayLike) -> Floats:
     """Probabilities or means."""
-    array = numbers_of(name, values)
+    array = check_numbers(name, values)
     if not ((array >= 0) & (array <= 1)).all():
         raise InvalidInputError(f"{name} must lie in [0, 1]")
     return array
@@ -199,10 +201,10 @@ def check_unit(name: str, values: ArrayLike) -> Floats:
 
 def check_share(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
-    return _between(name, value, 0, 1, "must lie strictly between 0 and 1")
+    return _check_between(name, value, 0, 1, "must lie strictly between 0 and 1")
 
 
-def real(value: Any) -> float:
+def convert_to_float(value: Any) -> float:
     """A number as a float, an infinite one if it is too large; NaN for what is none."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return math.nan
@@ -213,8 +215,8 @@ def real(value: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _between(name: str, value: float, low: float, high: float, rule: str) -> float:
-    number = real(value)
+def _check_between(name: str, value: float, low: float, high: float, rule: str) -> float:
+    number = convert_to_float(value)
     if not low < number < high:
-        raise InvalidInputError(f"{name} {rule}; got {quoted(value)}")
+        raise InvalidInputError(f"{name} {rule}; got {quote(value)}")
     return number

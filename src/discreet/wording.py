@@ -10,7 +10,7 @@ from datetime import date
 from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.trust import TRUSTS
 
-LONGEST_NAME = 24
+MAX_NAME_CHARACTERS = 24
 """Characters of an arm's name that are shown where room is scarce."""
 NO_GUARANTEE = "no guarantee of ours"
 """How everything is labelled that only its author can vouch for."""
@@ -27,7 +27,7 @@ PROVED = "its error rate is proved, and that it stops whenever the best arm is u
 """What every recommended strategy has, as programs are told it."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """Whatever language the machine speaks."""
-LRM = "\u200e"
+LEFT_TO_RIGHT_MARK = "\u200e"
 """After a name written from right to left: what follows stays on its right."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
@@ -39,7 +39,7 @@ PAPER_NAMES = {
 }
 
 
-def target_difference_words(target_difference: float) -> str:
+def describe_target_difference(target_difference: float) -> str:
     """What a plan with a target difference asks of the trial."""
     return (
         f"Planned with the target difference {target_difference:g}, the difference that bet-se "
@@ -49,15 +49,15 @@ def target_difference_words(target_difference: float) -> str:
     )
 
 
-def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float = 0.0) -> str:
+def describe_outcomes(outcomes: str, bits: Sequence[float] = (), levels_from: float = 0.0) -> str:
     """What a plan for such outcomes asks of the trial; `bits` are the ε at which
     numbers leave people as bits, `levels_from` the one from which on they do not.
     """
     how = "numbers, whose variance bet-se uses" if outcomes == NUMBERS else "yes or no"
     if bits:
         how = (
-            f"numbers. With local trust, at ε = {listed([f'{each:g}' for each in bits])} each is "
-            "sent as a randomised bit, which says nothing about the variance (from ε = "
+            f"numbers. With local trust, at ε = {join_first([f'{each:g}' for each in bits])} each "
+            "is sent as a randomised bit, which says nothing about the variance (from ε = "
             f"{levels_from:g} on, one of three levels is sent, which does)"
         )
     return (
@@ -66,23 +66,23 @@ def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float
     )
 
 
-def reason_words(reason: str) -> str:
+def describe_reason(reason: str) -> str:
     """Why a strategy is recommended, in sentences."""
     proved = "It is proved that it keeps its error rate, and that it stops if one arm is best"
     return reason.replace(f"; {PROVED}", f". {proved}").replace("cells measured", "cases measured")
 
 
-def privacy_words(said: str) -> str:
+def describe_privacy(said: str) -> str:
     """What is promised of privacy: in words first, its level after them."""
     level, _, how = said.partition(": ")
     return f"none, {how}" if level == "none" else f"{how} ({level})"
 
 
-def correctness_words(said: str, scale: Scale | None) -> str:
+def describe_correctness(said: str, scale: Scale | None) -> str:
     """What is promised of the error rate, in terms of outcomes where their range is
     known: records and programs say rewards.
     """
-    if scale is None or not scale.numbers:
+    if scale is None or not scale.is_numbers:
         return said
     ends = f"{scale.low:.12g} to {scale.high:.12g}"
     plain = said.replace("for rewards in [0, 1]", f"for outcomes in the range {ends}")
@@ -103,7 +103,7 @@ TIGHTEST_WORDS = (
 """What is said where there is such a row."""
 
 
-def range_cut_words(most: int | None) -> str:
+def describe_range_cut(most: int | None) -> str:
     """What is said under a table of ranges where a maximum ends trials."""
     if most is None:
         return ""
@@ -113,42 +113,42 @@ def range_cut_words(most: int | None) -> str:
     )
 
 
-def range_heading(epsilon: float | None) -> str:
+def format_range_heading(epsilon: float | None) -> str:
     """The title of a table of ranges."""
     private = "without privacy" if epsilon is None else f"at ε = {epsilon:g}"
     return f"What the range of outcomes costs, {private}"
 
 
-def range_name(name: str, low: float, high: float) -> str:
+def format_range_name(name: str, low: float, high: float) -> str:
     """A range in a table, and which one it is."""
     return f"{low:.12g} to {high:.12g} ({name})"
 
 
-def mean_words(outcomes: str, bounded: bool = True) -> str:
+def describe_means(outcomes: str, bounded: bool = True) -> str:
     """What the means of such outcomes are called, before they are listed."""
     if outcomes == YES_NO:
         return "success rates"
     return "mean outcomes on a scale from 0 to 1:" if bounded else "mean outcomes"
 
 
-def lead_words(name: str, over: Sequence[str], better_by: float, people: int) -> str:
+def describe_lead(name: str, over: Sequence[str], better_by: float, people: int) -> str:
     """What was released in place of means."""
     how = "better" if better_by >= 0 else "worse"
     others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
     return (
         f"Released in place of means: {name} did {how} than {others} by {abs(better_by):.4g} on "
-        f"average, with noise, over about {counted(people, 'person', 'people')} each"
+        f"average, with noise, over about {format_count(people, 'person', 'people')} each"
     )
 
 
-def counted(count: int | str, one: str, many: str = "") -> str:
+def format_count(count: int | str, one: str, many: str = "") -> str:
     """So many of something: 1 look, 2 looks; `many` where an s does not make it. A
     count that is shown in a way of its own comes as text.
     """
     return f"{count} {one if str(count) == '1' else many or f'{one}s'}"
 
 
-def short(number: float) -> str:
+def format_short(number: float) -> str:
     """Three figures: 1234567 is 1.23M."""
     if not math.isfinite(number):
         return "–"
@@ -158,7 +158,7 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def people(count: float | None) -> str:
+def format_participants(count: float | None) -> str:
     """People of a trial, in sentences and tables: whole below a million, then 1.23 M;
     `no end` if unknown.
     """
@@ -172,24 +172,24 @@ def people(count: float | None) -> str:
     return f"{count / 1e6:.3g} M"
 
 
-def short_people(count: float) -> str:
+def format_participants_short(count: float) -> str:
     """People in a picture, where room is scarce: whole below a million, then 1.23M."""
-    return f"{math.ceil(count):,}" if count < 1e6 else short(count)
+    return f"{math.ceil(count):,}" if count < 1e6 else format_short(count)
 
 
-def full_people(count: float) -> str:
+def format_participants_full(count: float) -> str:
     """People by every digit, rounded up as a lower bound must be; above 10^12 as
     1.234e+15.
     """
     return f"{math.ceil(count):,}" if count < 1e12 else f"{count:.3e}"
 
 
-def ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
     """How many times as much, such as × 1.25."""
     return f"× {value:.2f}" if value < 100 else f"× {value:,.0f}"
 
 
-def times_as_likely(epsilon: float) -> str:
+def format_likelihood_ratio(epsilon: float) -> str:
     """How many times as likely one outcome makes what another one would: e^ε, never
     rounded down below a thousand, then "about 2,980"; empty where it exceeds a million,
     as a bound that large protects hardly anything.
@@ -203,30 +203,30 @@ def times_as_likely(epsilon: float) -> str:
     return f"{math.ceil(factor / unit) * unit:.3g}"
 
 
-def unprotected_words(what: str, otherwise: str = "") -> str:
-    """What is said where `times_as_likely` says nothing."""
+def describe_unprotected(what: str, otherwise: str = "") -> str:
+    """What is said where `format_likelihood_ratio` says nothing."""
     return (
         f"{what} may have been more than a million times as likely or as unlikely{otherwise}, so "
         "that hardly anything is protected"
     )
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A level of confidence: 0.999 is 99.9 %."""
     return f"{100 * share:.4g} %"
 
 
-def known(value: float | None, form: str) -> str:
+def format_known(value: float | None, form: str) -> str:
     """A number in that format, or a dash."""
     return "–" if value is None else format(value, form)
 
 
-def price(value: float | None) -> str:
+def format_cost_of_privacy(value: float | None) -> str:
     """How many times the people without privacy, to three figures, or a dash."""
     return "–" if value is None else f"× {value:.3g}"
 
 
-def as_sure(value: float, ends: Sequence[float] | None, sign: str = "") -> str:
+def format_to_precision(value: float, ends: Sequence[float] | None, sign: str = "") -> str:
     """A noisy number with as many digits as its interval supports."""
     if ends is None or not ends[1] > ends[0]:
         return f"{value:{sign}.4g}"
@@ -234,32 +234,32 @@ def as_sure(value: float, ends: Sequence[float] | None, sign: str = "") -> str:
     return f"{round(value, places) + 0.0:{sign}.{places}f}"
 
 
-def interval_ends(ends: Sequence[float]) -> str:
+def format_interval(ends: Sequence[float]) -> str:
     """The ends of an interval."""
-    return f"{as_sure(ends[0], ends)} to {as_sure(ends[1], ends)}"
+    return f"{format_to_precision(ends[0], ends)} to {format_to_precision(ends[1], ends)}"
 
 
-def day_words(day: date | None) -> str:
+def format_day(day: date | None) -> str:
     """A day, as plans say it."""
     return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
-def level(epsilon: float | None) -> str:
+def format_epsilon(epsilon: float | None) -> str:
     """A privacy level in a table."""
     return "none" if epsilon is None else f"{epsilon:g}"
 
 
-def trusted(trust: str) -> str:
+def describe_trust(trust: str) -> str:
     """Who may see outcomes under a trust model."""
     return TRUSTS[trust].who
 
 
-def shown_name(strategy: str) -> str:
+def format_strategy_name(strategy: str) -> str:
     """The strategy's name in the paper, or ours."""
     return PAPER_NAMES.get(strategy, strategy)
 
 
-def cut(name: str, longest: int = LONGEST_NAME) -> str:
+def shorten(name: str, longest: int = MAX_NAME_CHARACTERS) -> str:
     """A name that is not too long: its beginning and its end, where long names
     differ.
     """
@@ -269,23 +269,23 @@ def cut(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[: longest - 2 - end].rstrip()}… {name[-end:].lstrip()}"
 
 
-def from_right(sign: str) -> bool:
+def is_right_to_left(sign: str) -> bool:
     """Whether a letter belongs to a script that is written from right to left."""
     return unicodedata.bidirectional(sign) in ("R", "AL")
 
 
-def closed(name: str) -> str:
+def isolate_name(name: str) -> str:
     """A name in a sentence. What follows it, a number or the next name of a list, stays
     on its right also where the name is written from right to left.
     """
-    return f"{name}{LRM}" if any(map(from_right, name)) else name
+    return f"{name}{LEFT_TO_RIGHT_MARK}" if any(map(is_right_to_left, name)) else name
 
 
-def joined(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a sentence: a, b and c."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
-def listed(items: Sequence[str], most: int = 12) -> str:
+def join_first(items: Sequence[str], most: int = 12) -> str:
     """The first items separated by commas, and a sign that there are more."""
     return ", ".join(items[:most]) + (" …" if len(items) > most else "")

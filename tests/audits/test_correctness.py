@@ -21,7 +21,7 @@ from discreet import (
 from discreet.audits.correctness import find_lagging_arm, make_fields
 from discreet.audits.rehearsal import AnnouncedRound, RehearsalTranscript
 from discreet.cli import main
-from discreet.numerics import clopper_pearson
+from discreet.numerics import compute_clopper_pearson
 from discreet.theory import thresholds as threshold
 
 DELTA = 0.1
@@ -85,7 +85,7 @@ def test_bounds_are_bonferroni() -> None:
         assert case.errors == results.errors
         tail = 0.1 / 3
         assert (case.low, case.high) == pytest.approx(
-            clopper_pearson(results.errors, 100, 1 - 2 * tail)
+            compute_clopper_pearson(results.errors, 100, 1 - 2 * tail)
         )
     assert "3 instances, each one-sided at level 1 − 0.1/3 (Bonferroni)" in found.rule
 

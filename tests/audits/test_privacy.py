@@ -47,7 +47,7 @@ from discreet.audits.rehearsal import (
     make_fixed_keys,
 )
 from discreet.cli import main
-from discreet.numerics import clopper_pearson
+from discreet.numerics import compute_clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.run import ArmBatch, ShuffledRun, Totals
 from discreet.trials import enrolment, release
@@ -342,7 +342,7 @@ def test_numpy_draws_the_law_of_live_responses() -> None:
     for source in (LiveNoise(), SimulatedNoise(2)):
         for outcome in (0, 1):
             lies = sum(source.respond(outcome, 1.0, None) != outcome for _ in range(4000))
-            low, high = clopper_pearson(lies, 4000, SURE)
+            low, high = compute_clopper_pearson(lies, 4000, SURE)
             assert low < flipped < high
 
 
@@ -466,15 +466,15 @@ def test_bounds_are_bonferroni() -> None:
     found = audit_privacy(ADAPTIVE, 400, SURE, "numpy", 1, parts=("single", "first"))
     tail = (1 - SURE) / 8
     for leak in found.leaks:
-        low = clopper_pearson(leak.hits, 200, 1 - 2 * tail)[0]
-        high = clopper_pearson(leak.hits_other, 200, 1 - 2 * tail)[1]
+        low = compute_clopper_pearson(leak.hits, 200, 1 - 2 * tail)[0]
+        high = compute_clopper_pearson(leak.hits_other, 200, 1 - 2 * tail)[1]
         assert leak.low == pytest.approx(max(math.log(max(low, 1e-9) / high), 0))
     assert "2 rows in both directions" in found.rule
     assert "1e-06/8 (Bonferroni)" in found.rule
 
 
 def test_gamma_is_taken_off() -> None:
-    low, high = clopper_pearson(300, 400, 0.9)[0], clopper_pearson(40, 400, 0.9)[1]
+    low, high = compute_clopper_pearson(300, 400, 0.9)[0], compute_clopper_pearson(40, 400, 0.9)[1]
     assert bound_epsilon(300, 40, 400, 0.05, 0.1) == pytest.approx(math.log((low - 0.1) / high))
     assert bound_epsilon(10, 0, 400, 0.05, 0.1) == bound_epsilon(10, 300, 400, 0.05) == 0
 

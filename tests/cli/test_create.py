@@ -13,7 +13,7 @@ from discreet import Strategy, Trial, adap_tt, bet_se, dp_se, recommended
 from discreet.cli import main
 from discreet.strategies import presets
 from discreet.strategies.presets import Recommendation
-from discreet.wording import reason_words
+from discreet.wording import describe_reason
 
 CREATE = ["trial", "create", "dose", "--arms", "a,b", "--max-participants", "2000"]
 PRIVATE = [*CREATE, "--epsilon", "1"]
@@ -59,7 +59,7 @@ def test_without_a_question_nothing_is_said_of_one() -> None:
 
 def test_the_recommended_strategy_is_taken_and_said() -> None:
     reason = recommended(1.0).reason
-    words = f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
+    words = f"Strategy: you named none, so it is the recommended one, {describe_reason(reason)}."
     assert words in call(PRIVATE).stdout.splitlines()
     assert started() == bet_se(0.05, 1.0)
     made = document(PRIVATE)

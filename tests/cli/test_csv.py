@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from discreet import Trial, bet_se, transcript_frame
 from discreet.cli import main
-from discreet.tabular import csv_text
+from discreet.tabular import format_csv
 from tests.support.tree import commands
 
 WITHOUT = {
@@ -151,7 +151,7 @@ def test_an_empty_list_has_its_columns(trial: Trial) -> None:
 
 def test_the_record_is_exported(trial: Trial) -> None:
     trial.ask(5, site="x")
-    frame = csv_text(transcript_frame(trial.transcript()))
+    frame = format_csv(transcript_frame(trial.transcript()))
     for words in (("export", "dose", "--out", "t.csv"), ("transcript", "dose", "--csv", "t.csv")):
         done = command("trial", *words)
         assert done.exit_code == 0, done.output

@@ -95,7 +95,7 @@ def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
 
 def test_data_in_units_are_shown_in_units() -> None:
     past = {"old": [160.0, 200.0, 240.0], "new": [80.0, 100.0, 90.0]}
-    data = Sampled.of(past, range=(0, 400), direction="min")
+    data = Sampled.from_outcomes(past, range=(0, 400), direction="min")
     with pytest.warns(RoundedWarning, match=r'outcomes="numbers"'):
         simulate(data, bet_se(0.05, 1.0), runs=1)
     found = plan(data, 2.0, 0.05, runs=20, max_participants=150)

@@ -68,7 +68,7 @@ def test_each_is_a_simulation_of_its_own() -> None:
     """With a target difference for the difference of rewards at this range."""
     for row, factor in zip(costs(), (1, 0.5, 100 / 35), strict=True):
         assert row.strategy == STRATEGY.with_(target_difference=0.2 * factor)
-        arms = Sampled.of(PAST, (row.low, row.high))
+        arms = Sampled.from_outcomes(PAST, (row.low, row.high))
         again = simulate(arms, row.strategy, runs=40, seed=0)
         assert row.participants.mean == again.samples.mean()
 
@@ -99,7 +99,7 @@ def test_a_maximum_of_people() -> None:
 def test_a_plan_with_ranges() -> None:
     from dataclasses import replace
 
-    arms = Sampled.of(PAST, (0, 100))
+    arms = Sampled.from_outcomes(PAST, (0, 100))
     found = plan(arms, 1.0, 0.1, runs=20)
     assert "ranges" not in found.to_dict()
     assert "range of outcomes" not in plan_page(found)

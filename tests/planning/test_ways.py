@@ -24,7 +24,7 @@ from discreet.reports.plan import (
 )
 from discreet.reports.terminal import render
 from discreet.service.pages.new_trial import plan_words
-from discreet.wording import day_words
+from discreet.wording import format_day
 
 ARMS = Bernoulli((0.2, 0.7))
 DAYS: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline": 30}
@@ -157,11 +157,11 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert end is not None
     assert way.days.q90 is not None
     assert end["q90"] == date(2027, 3, 1) + timedelta(math.ceil(way.days.q90))
-    assert day_words(end["mean"]) in text
+    assert format_day(end["mean"]) in text
     assert dated.to_dict()["enrolments"][3]["end"]["q90"] == f"{end['q90']}"
     assert dated.to_frame()["end_q90"].drop_nulls().to_list()[3] == f"{end['q90']}"
     answer = str(plan_sections(dated)[0].parts[0])
-    assert f"until {day_words(end['mean'])}" in answer
+    assert f"until {format_day(end['mean'])}" in answer
     assert "without privacy, waiting enrolment: " in answer
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
     assert any("An example" in section.title for section in plan_sections(plain))

@@ -14,7 +14,7 @@ from discreet import Bernoulli, plan
 from discreet.reports import charts
 from discreet.reports.charts.style import BACK, TURNED, label, settle
 from discreet.reports.plan import plan_page
-from discreet.wording import LRM, closed
+from discreet.wording import LEFT_TO_RIGHT_MARK, isolate_name
 from tests.support.pictures import FEW, MANY, draw_done, draw_trial, path
 
 HEBREW = "תרופה חדשה במינון כפול פעמיים ביום (שני)"
@@ -44,19 +44,21 @@ def test_lines_of_a_name_from_the_right_go_from_the_right() -> None:
     lines = label(HEBREW, "← best").split("\n")
     assert len(lines) > 2
     for line in lines[:-1]:
-        assert line.startswith(LRM + TURNED)
-        assert line.endswith(BACK + LRM), "its last sign, a bracket or dots, is on its left"
+        assert line.startswith(LEFT_TO_RIGHT_MARK + TURNED)
+        assert line.endswith(BACK + LEFT_TO_RIGHT_MARK), (
+            "its last sign, a bracket or dots, is on its left"
+        )
     assert lines[-1].endswith("← best")
     assert not lines[-1].endswith(BACK)
     assert label("tea") == "tea"
-    assert label("tea (תה)") == f"tea (תה){LRM}", "from the left, as it begins"
+    assert label("tea (תה)") == f"tea (תה){LEFT_TO_RIGHT_MARK}", "from the left, as it begins"
 
 
 def test_a_number_after_such_a_name_stays_with_it() -> None:
-    assert closed("tea") == "tea"
-    assert closed("תרופה 2") == f"תרופה 2{LRM}"
+    assert isolate_name("tea") == "tea"
+    assert isolate_name("תרופה 2") == f"תרופה 2{LEFT_TO_RIGHT_MARK}"
     arms = Bernoulli((0.9, 0.1), ("תרופה 1", "תרופה 2"))
-    assert f"תרופה 1{LRM} 90 %" in plan_page(plan(arms, 1.0, 0.1, runs=20))
+    assert f"תרופה 1{LEFT_TO_RIGHT_MARK} 90 %" in plan_page(plan(arms, 1.0, 0.1, runs=20))
 
 
 def drawn_words(figure: Any) -> list[str]:
@@ -68,14 +70,14 @@ def test_every_picture_turns_such_names(kind: str) -> None:
     figure = {**MANY, **FEW}[kind](5)
     names = [words for words in drawn_words(figure) if "תרופה" in words]
     assert names
-    assert all(words.startswith(LRM + TURNED) for words in names)
+    assert all(words.startswith(LEFT_TO_RIGHT_MARK + TURNED) for words in names)
 
 
 def test_the_arm_that_others_differ_from_has_lines_of_its_own() -> None:
     rows = (charts.ForestRow("tea", -0.2, (-0.3, 0.1)),)
     for name, words in (
         ("placebo", "difference from placebo"),
-        ("פלצבו", f"difference from\n{LRM}{TURNED}פלצבו{BACK}{LRM}"),
+        ("פלצבו", f"difference from\n{LEFT_TO_RIGHT_MARK}{TURNED}פלצבו{BACK}{LEFT_TO_RIGHT_MARK}"),
     ):
         data = charts.Forest(rows, "difference from", (-1, 1), 20, True, name)
         figure = charts.draw_forest(data)

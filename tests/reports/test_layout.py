@@ -20,7 +20,7 @@ from discreet.reports.charts.style import (
     new_figure,
     short_names,
 )
-from discreet.wording import LONGEST_NAME
+from discreet.wording import MAX_NAME_CHARACTERS
 from tests.support.pictures import FEW, MANY, ODD
 
 
@@ -106,7 +106,7 @@ def test_names_that_are_cut_stay_apart() -> None:
     found = short_names([*sessions, "tea", ODD[0], ODD[1]])
     assert found[:3] == ["Cogniti… 8 sessions at …", "Cogniti… 16 sessions at…", "tea"]
     assert len(set(found)) == 5
-    assert all(len(name) <= LONGEST_NAME for name in found)
+    assert all(len(name) <= MAX_NAME_CHARACTERS for name in found)
     twins = ["a very long name of an arm, the one"] * 2
     assert short_names(twins) == ["1: a very long… the one", "2: a very long… the one"]
     within = "x" * 40

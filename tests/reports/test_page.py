@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInputError
-from discreet.files import write
+from discreet.files import write_file
 from discreet.reports import charts
 from discreet.reports.document import (
     Document,
@@ -135,9 +135,9 @@ def test_pictures_only_draw(svg: bytes) -> None:
 
 
 def test_write_is_whole_or_not_at_all(tmp_path: Path) -> None:
-    write(tmp_path / "a.html", "ä")
+    write_file(tmp_path / "a.html", "ä")
     assert (tmp_path / "a.html").read_bytes() == "ä".encode()
-    write(tmp_path / "a.html", b"new")
+    write_file(tmp_path / "a.html", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
     with pytest.raises(InvalidInputError, match="cannot write"):
-        write(tmp_path / "no" / "a.html", "x")
+        write_file(tmp_path / "no" / "a.html", "x")

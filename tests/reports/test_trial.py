@@ -28,7 +28,7 @@ from discreet.trials.settings import (
     SCHEDULED,
 )
 from discreet.trials.transcript import check_parsed_transcript
-from discreet.wording import as_sure
+from discreet.wording import format_to_precision
 
 EVIL = "<b>Ly&on</b>"
 Start = Callable[..., Trial]
@@ -147,7 +147,7 @@ def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
 def test_a_noisy_number_has_the_digits_that_its_interval_supports(
     value: float, ends: tuple[float, float] | None, shown: str
 ) -> None:
-    assert as_sure(value, ends) == shown
+    assert format_to_precision(value, ends) == shown
 
 
 # --- pages ----------------------------------------------------------------------------

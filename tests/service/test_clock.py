@@ -62,7 +62,7 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
 
 def test_it_looks_until_the_service_ends(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Home] = []
-    monkeypatch.setattr(keeper, "EVERY", 0.02)
+    monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
     monkeypatch.setattr(keeper, "do_what_is_due", looks.append)
     with keeping_time(home):
         wait_for(lambda: len(looks) > 2)
@@ -103,7 +103,7 @@ def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         server.started = True
 
     monkeypatch.setattr(server.Server, "run", runs)
-    monkeypatch.setattr(keeper, "EVERY", 0.02)
+    monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
     monkeypatch.setattr(keeper, "do_what_is_due", kept.append)
     monkeypatch.chdir(tmp_path)
     server.serve(f"sqlite:///{tmp_path}/t.db", server.Place(port=0), lambda _: None, lambda _: None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Trial
-from discreet.files import private_file
+from discreet.files import open_private_file
 from discreet.trials.backup import SIDE_FILES
 from discreet.trials.store import schema
 from tests.support.stores import OUTCOME, UNITS, create
@@ -69,7 +69,7 @@ def test_of_the_command_line(url: str, told: Trial, tmp_path: Path) -> None:
     assert left
     assert all(path.stat().st_mode & 0o077 == 0 for path in left)
     assert not copies(tmp_path / "temporary", url)
-    with private_file(target, SIDE_FILES) as other:
+    with open_private_file(target, SIDE_FILES) as other:
         assert list(folder.iterdir()) == [other], "that of a test removes it too"
         command = [sys.executable, "-m", "discreet", *words]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -23,7 +23,7 @@ from scipy import stats
 
 from discreet import InvalidInputError, Trial, bet_se, ctb_tt, gauss_tt
 from discreet.cli import main
-from discreet.numerics import one_sided
+from discreet.numerics import bound_one_sided
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS
@@ -164,8 +164,8 @@ def test_a_response_keeps_its_epsilon(lab_page: "Page") -> None:
 def audited(seen: list[Counter[int]]) -> float:
     """A lower bound on the ε with which the worst and the best outcome are sent."""
     best = max(seen[1])
-    least = one_sided(seen[1][best], seen[1].total(), ALARM)[0]
-    return math.log(least / one_sided(seen[0][best], seen[0].total(), ALARM)[1])
+    least = bound_one_sided(seen[1][best], seen[1].total(), ALARM)[0]
+    return math.log(least / bound_one_sided(seen[0][best], seen[0].total(), ALARM)[1])
 
 
 def test_a_wrong_law_is_found(lab_page: "Page") -> None:
@@ -255,7 +255,7 @@ def test_outcomes_are_rounded_by_the_very_fraction(lab_page: "Page") -> None:
         low, high = sorted(rng.normal(size=2) * 10.0 ** rng.integers(-3, 4))
         direction, outcome = str(rng.choice(["max", "min"])), float(rng.uniform(low, high))
         middle = None if rng.random() < 0.4 else int(rng.integers(16, 1009)) / CENTRE_UNITS
-        reward = Fraction(Scale(low, high, direction).reward(outcome))
+        reward = Fraction(Scale(low, high, direction).convert_to_reward(outcome))
         units = [0, 1] if middle is None else [0, round(middle * CENTRE_UNITS), CENTRE_UNITS]
         at = int(middle is not None and reward >= Fraction(middle))
         below, above = units[at : at + 2]

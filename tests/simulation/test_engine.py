@@ -16,7 +16,7 @@ from scipy.stats import beta as beta_law
 
 import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
-from discreet.numerics import clopper_pearson
+from discreet.numerics import compute_clopper_pearson
 from discreet.simulation.engine import MayNotStopWarning, list_reasons_not_to_stop, simulate_quietly
 from discreet.strategies import sampling
 from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
@@ -314,7 +314,7 @@ class TestResults:
             (500, 100_000),
             (50_000, 10**6),
         ]:
-            low, high = clopper_pearson(hits, trials)
+            low, high = compute_clopper_pearson(hits, trials)
             if hits:
                 assert low == pytest.approx(beta_law.ppf(0.025, hits, trials - hits + 1), rel=1e-9)
             if hits < trials:

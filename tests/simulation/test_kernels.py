@@ -27,7 +27,7 @@ from discreet.strategies.phased import state as board_module
 from discreet.strategies.phased.decide import WholeRules
 from discreet.strategies.phased.state import Board, PhasedRules
 from discreet.strategies.stream import StreamRules, make_count_table
-from discreet.theory.divergences import GAUSSIAN, KL, gap_is_large
+from discreet.theory.divergences import GAUSSIAN, KL, is_gap_large
 from tests.support import naive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -660,8 +660,8 @@ def test_gap_of_half_epsilon_counts_as_large() -> None:
         (0.3, 0.2, 0.1),
         (1.0, 0.9, 0.1),
     ):
-        assert gap_is_large(high, low, half)
-        assert not gap_is_large(high, low, half * (1 + 1e-12))
+        assert is_gap_large(high, low, half)
+        assert not is_gap_large(high, low, half * (1 + 1e-12))
 
 
 # --- compiling ------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from discreet import (
     ttucb,
     ttucb_batched,
 )
-from discreet.accrual import calendar_of
+from discreet.accrual import make_calendar
 from discreet.results import COLUMNS
 from discreet.simulation import betting
 from discreet.simulation.betting import compute_sent_chance as sent_chance
@@ -341,7 +341,7 @@ def test_each_release_waits_for_the_person_assigned_last(strategy: Strategy, cap
     """Days and people in flight of a live run are those that samples, releases and
     pulls say.
     """
-    calendar, flying = calendar_of(4, 11), 0
+    calendar, flying = make_calendar(4, 11), 0
     assert calendar is not None
     for seed in range(5):
         found, clock, unreleased = live(strategy, cap, seed)
@@ -373,7 +373,7 @@ def test_a_fixed_delay_changes_nothing_but_days() -> None:
 
 def test_the_two_ways_to_wait_for_a_fixed_delay_agree() -> None:
     """Derived, and person by person: the same law. KS fails by chance once in 1000."""
-    calendar = calendar_of(2, 25)
+    calendar = make_calendar(2, 25)
     assert calendar is not None
     run, days = compile_kernel(betting.run_waiting), []
     rules, laws = make_betting_rules(bet_se(0.1, 1.0), 4), make_laws(ARMS)

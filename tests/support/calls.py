@@ -93,8 +93,8 @@ def makers() -> dict[str, Call]:
         "Drifting": (discreet.Drifting, {"instance": ARMS, "drift": Drift.step(0.1, 9)}),
         "Instance.from_dict": (discreet.Instance.from_dict, {"description": ARMS.to_dict()}),
         "Sampled": (discreet.Sampled, {"rewards": list(PAST.values()), "names": ["a", "b"]}),
-        "Sampled.of": (
-            discreet.Sampled.of,
+        "Sampled.from_outcomes": (
+            discreet.Sampled.from_outcomes,
             {"outcomes": PAST, "range": (0, 1), "direction": "max", "out_of_range": "refuse"},
         ),
         "Delay": (delay, {"kind": 0, "days": 1.0, "failures": 1.0, "never": 0.0}),

@@ -32,7 +32,7 @@ LIVE = [
 """Calls of a trial that take something."""
 TAKEN = {"Trial.tell": "outcome", "Trial.amend": "outcome", "Trial.tell_many": "outcomes"}
 TAKEN |= {"Trial.tell_many: one": "outcome", "respond": "outcome", "suggest_range": "values"}
-TAKEN |= {"Sampled": "rewards", "Sampled.of": "outcomes", "plan_ranges": "outcomes"}
+TAKEN |= {"Sampled": "rewards", "Sampled.from_outcomes": "outcomes", "plan_ranges": "outcomes"}
 """Where outcomes are handed in."""
 CALLED = {"progress", "executor"}
 """What is called, and may raise what it likes: nothing that can be called is given."""

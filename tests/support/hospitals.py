@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from discreet.audits.correctness import FieldTrial, find_lagging_arm
 from discreet.audits.rehearsal import AnnouncedRound, KeySource, RehearsalTranscript
-from discreet.numerics import one_sided
+from discreet.numerics import bound_one_sided
 from discreet.strategies.betting.run import BettingRun
 from discreet.trials.randomisation import commit_to, draw_arm
 
@@ -176,7 +176,7 @@ class Attack:
         found = [
             guess.__name__
             for (guess, chance), tried in self.tried.items()
-            if one_sided(self.right[guess, chance], tried, tail)[0] > chance
+            if bound_one_sided(self.right[guess, chance], tried, tail)[0] > chance
         ]
         return sorted(set(found))
 

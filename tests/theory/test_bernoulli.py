@@ -20,7 +20,7 @@ CASES = [(0.9, 0.2, 3, 7), (1.0, 0.0, 5, 4), (0.501, 0.5, 10**9, 10**8), (1.0, 0
 def test_the_cost_is_the_least_over_where_the_means_meet(
     best: float, other: float, n: int, m: int
 ) -> None:
-    cost = divergences.kl_cost(best, other, n, m)
+    cost = divergences.compute_kl_cost(best, other, n, m)
     meet = np.linspace(other, best, 4001)[1:-1]
     assert cost <= (n * kl(best, meet) + m * kl(other, meet)).min() * (1 + 1e-12)
     with mp.workdps(40):
@@ -33,9 +33,13 @@ def test_the_cost_is_the_least_over_where_the_means_meet(
             if a > 0
         ]
         assert cost == pytest.approx(float(sum(terms)), rel=1e-9)
-    gaussian = divergences.transport_cost((best - other) ** 2, 1 / n, 1 / m, 0.5)
+    gaussian = divergences.compute_transport_cost((best - other) ** 2, 1 / n, 1 / m, 0.5)
     assert cost >= gaussian * (1 - 1e-9)  # Pinsker's inequality
-    assert divergences.kl_cost(other, best, m, n) == divergences.kl_cost(best, best, n, m) == 0.0
+    assert (
+        divergences.compute_kl_cost(other, best, m, n)
+        == divergences.compute_kl_cost(best, best, n, m)
+        == 0.0
+    )
 
 
 def test_the_threshold() -> None:

@@ -26,7 +26,7 @@ from discreet import (
 from discreet._types import Floats
 from discreet.reports.summaries import bounds_document
 from discreet.reports.terminal import render
-from discreet.theory.bounds import _cost, _response_cost
+from discreet.theory.bounds import _compute_cost, _compute_response_cost
 from tests.support.cutting_planes import kl
 
 BETA2 = Beta([50, 55], [50, 45])
@@ -137,7 +137,7 @@ def test_the_cost_is_attained() -> None:
     for share, epsilon in itertools.product((0.01, 0.5, 1.0), (0.1, 1.0, 4.0)):
         says = np.array([0.9, 0.9 * math.exp(-epsilon)])
         changed = (1 - share) * says[0] + share * says[1]
-        (cost,) = _cost(np.array([share]), epsilon)
+        (cost,) = _compute_cost(np.array([share]), epsilon)
         assert -math.log(changed / says[0]) == pytest.approx(cost, rel=1e-12)
 
 
@@ -157,7 +157,7 @@ class TestLocal:
             plain = law @ channel
             changed = (1 - share) * plain + share * channel[2]
             told = float((plain * np.log(plain / changed)).sum())
-            (cost,) = _response_cost(np.array([share]), epsilon)
+            (cost,) = _compute_response_cost(np.array([share]), epsilon)
             assert told <= cost * (1 + 1e-12)
             least = min(least, told / cost)
         assert least < 0.5
@@ -165,7 +165,7 @@ class TestLocal:
     def test_randomised_response_tells_as_much(self) -> None:
         for share, epsilon in itertools.product((1e-6, 0.1, 1.0), (0.01, 1.0, 5.0)):
             low = 1 / (1 + math.exp(epsilon))
-            (cost,) = _response_cost(np.array([share]), epsilon)
+            (cost,) = _compute_response_cost(np.array([share]), epsilon)
             expected = kl(low, np.array([low + share * (1 - 2 * low)]))
             assert [cost] == pytest.approx(expected, rel=1e-9 if share > 1e-3 else 1e-3)
 

@@ -52,7 +52,7 @@ def test_thresholds(row: dict[str, str]) -> None:
     a, b, arms = int(row["omega_a"]), int(row["omega_b"]), int(row["K"])
     epsilon, delta, sigma = float(row["eps"]), float(row["delta"]), float(row["sigma"])
     for key, found in {
-        "k_a": threshold.phase_number(a),
+        "k_a": threshold.compute_phase_number(a),
         "h_a": threshold.h(a, arms, delta),
         "h_b": threshold.h(b, arms, delta),
         "c_G": threshold.c_gaussian(a, b, arms, delta),
@@ -150,7 +150,7 @@ def test_tables_over_phases_are_the_thresholds_at_their_counts() -> None:
     assert np.isfinite(table).all()
     for a, b in ((3, 9), (40, 2), (62, 62)):
         assert table[a, b] == float(threshold.c_star_low(counts[a], counts[b], 5, 0.01, 0.1))
-    assert threshold.phase_number(counts[2:]).tolist() == list(range(2, 63))
+    assert threshold.compute_phase_number(counts[2:]).tolist() == list(range(2, 63))
 
 
 def test_refusals() -> None:
@@ -199,7 +199,7 @@ def test_every_threshold_refuses_what_it_is_not_defined_for(name: str) -> None:
 
 def test_the_rest_refuses_too() -> None:
     for call in (
-        lambda: threshold.phase_number(0),
+        lambda: threshold.compute_phase_number(0),
         lambda: threshold.dp_se_epoch(0, 5, 1, 0.1),
         lambda: threshold.dp_se_epoch(1, 1, 1, 0.1),
         lambda: threshold.dp_se_epoch(1, 5, -1, 0.1),

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Bernoulli, bounds, theory
 from discreet.theory import transport
-from discreet.theory.times import equilibrium
+from discreet.theory.times import solve_equilibrium
 from discreet.theory.transport import Curve, Kl, Mixed, PrivateKl, Quadratic, Transport
 
 EPSILONS = (1e-6, 1e-3, 0.05, 0.4, 1.0, 4.0, 40.0, 1e3)
@@ -75,7 +75,7 @@ def test_local_time_by_pinsker(epsilon: float) -> None:
             Quadratic(factor * (top - means) ** 2),
         ]
         assert theory.t_local(instance, epsilon).value == pytest.approx(
-            equilibrium(costs)[0], rel=1e-12
+            solve_equilibrium(costs)[0], rel=1e-12
         )
 
 
@@ -95,7 +95,7 @@ def test_local_time_where_kl_is_the_smaller_one(epsilon: float) -> None:
             Quadratic(factor * (top - means) ** 2),
         ]
         assert theory.t_local(instance, epsilon).value == pytest.approx(
-            equilibrium(costs)[0], rel=1e-12
+            solve_equilibrium(costs)[0], rel=1e-12
         )
         assert theory.t_local(instance, epsilon).value == theory.t_kl(instance).value
 

@@ -16,7 +16,7 @@ import pytest
 from discreet import Strategy, bet_se, verify_transcript
 from discreet.audits.correctness import Field, make_fields, shift_by_site
 from discreet.audits.rehearsal import Rehearsal, SimulatedNoise, make_fixed_keys
-from discreet.numerics import one_sided
+from discreet.numerics import bound_one_sided
 from discreet.strategies.run import Randomisation
 from discreet.trials import enrolment
 from discreet.trials.randomisation import draw_arm
@@ -70,7 +70,7 @@ def losses(
 
 def too_many(lost: int, trials: int) -> bool:
     """Whether an error rate of at most δ is out of the question."""
-    return one_sided(lost, trials, TAIL)[0] > DELTA
+    return bound_one_sided(lost, trials, TAIL)[0] > DELTA
 
 
 @pytest.mark.slow

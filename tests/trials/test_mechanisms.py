@@ -185,8 +185,12 @@ def test_a_response_is_one_word_and_a_raw_outcome_is_none() -> None:
 
 def test_scales() -> None:
     scale = Scale(10, 30, "min")
-    assert (scale.reward(10), scale.reward(30), scale.reward(25)) == (1.0, 0.0, 0.25)
-    assert scale.shown(0.25) == 25
+    assert (
+        scale.convert_to_reward(10),
+        scale.convert_to_reward(30),
+        scale.convert_to_reward(25),
+    ) == (1.0, 0.0, 0.25)
+    assert scale.convert_to_outcome(0.25) == 25
     for low, high, direction in (
         (1, 1, "max"),
         (0, math.inf, "max"),

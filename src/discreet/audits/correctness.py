@@ -20,15 +20,15 @@ from discreet.audits.rehearsal import (
     make_fixed_keys,
 )
 from discreet.errors import InvalidInputError
-from discreet.instances import Bernoulli, Drift, Drifting, Instance, shift
-from discreet.numerics import bonferroni, one_sided
+from discreet.instances import Bernoulli, Drift, Drifting, Instance, compute_shift
+from discreet.numerics import bound_one_sided, divide_error
 from discreet.results import Results
 from discreet.simulation.engine import simulate
 from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.tabular import Tabular
 from discreet.trials.randomisation import default_randomisation
-from discreet.validation import check_delta, check_progress, check_share, check_whole, quoted
+from discreet.validation import check_delta, check_progress, check_share, check_whole, quote
 from discreet.version import __version__
 
 SuccessShift = Callable[[int, str | None, RehearsalTranscript], float]
@@ -62,7 +62,7 @@ def shift_by_site(size: float) -> SuccessShift:
 
 def shift_by_time(drift: Drift, before: float = 0.0) -> SuccessShift:
     """Everybody does better or worse as time goes on."""
-    return lambda number, site, record: before + shift(drift, number - 1)
+    return lambda number, site, record: before + compute_shift(drift, number - 1)
 
 
 def shift_by_staff(size: float) -> SuccessShift:
@@ -331,7 +331,7 @@ def audit_correctness(
             "give at least one instance, or leave instances out for the hard ones"
         )
     cap = _choose_cap(strategy, family) if max_samples is None else max_samples
-    tail = bonferroni(level, len(family))
+    tail = divide_error(level, len(family))
     cases: list[AuditCase] = []
     for name, instance in family.items():
         before = len(cases) * runs
@@ -349,7 +349,7 @@ def audit_correctness(
 
 def _check_field(field: object, instances: object, strategy: Strategy) -> None:
     if field is not True:
-        raise InvalidInputError(f"field must be True or False; got {quoted(field)}")
+        raise InvalidInputError(f"field must be True or False; got {quote(field)}")
     if instances is not None:
         raise InvalidInputError("the field has instances of its own: leave yours out")
     if strategy.spec.own:
@@ -369,8 +369,8 @@ def _judge_case(
 ) -> AuditCase:
     """What the runs on one instance say."""
     runs, errors, unstopped = results.runs, results.errors, results.unstopped
-    low = one_sided(errors, runs, tail)[0]
-    high = one_sided(errors + unstopped, runs, tail)[1]
+    low = bound_one_sided(errors, runs, tail)[0]
+    high = bound_one_sided(errors + unstopped, runs, tail)[1]
     verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
     means = tuple(np.array(instance.means).tolist())
     return AuditCase(name, means, runs, errors, unstopped, low, high, verdict)
@@ -390,11 +390,11 @@ def _audit_field(
     people = check_whole(
         "max_samples", FIELD_PARTICIPANTS if max_samples is None else max_samples, least=2
     )
-    tail = bonferroni(level, len(make_fields()))
+    tail = divide_error(level, len(make_fields()))
     promised = default_randomisation(strategy) == SIMPLE
     cases = []
     for name, errors, unstopped in play_field(strategy, runs, seed, people, progress):
-        low, high = one_sided(errors, runs, tail)
+        low, high = bound_one_sided(errors, runs, tail)
         verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
         verdict = verdict if promised else "not promised"
         cases.append(AuditCase(name, (0.5, 0.5), runs, errors, unstopped, low, high, verdict))

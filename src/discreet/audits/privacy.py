@@ -31,12 +31,12 @@ from discreet.audits.rehearsal import (
     make_fixed_keys,
 )
 from discreet.errors import InvalidInputError
-from discreet.numerics import bonferroni, one_sided
+from discreet.numerics import bound_one_sided, divide_error
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import BITS, choose_kind
 from discreet.tabular import Tabular
 from discreet.theory.thresholds import zcdp_epsilon
-from discreet.validation import check_progress, check_share, check_whole, is_word, quoted
+from discreet.validation import check_progress, check_share, check_whole, is_word, quote
 from discreet.version import __version__
 
 UNLIMITED_PARTICIPANTS = 10**9
@@ -279,7 +279,7 @@ def extract_features(
     transcript: RehearsalTranscript, grid: int, numbers: bool = False
 ) -> list[float]:
     """What is looked at in a transcript, in the order of `FEATURES`; nan for what did
-    not happen. Of `numbers` a sum without closeness is one of bits.
+    not happen. Of `is_numbers` a sum without closeness is one of bits.
     """
     sums: list[list[float]] = [[], []]
     for release in transcript.releases:
@@ -483,7 +483,7 @@ def audit_privacy(
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:
         raise InvalidInputError("nothing to audit is left: choose other parts")
-    tail = bonferroni(level, 4 * len(experiments))
+    tail = divide_error(level, 4 * len(experiments))
     tell = _make_counter(progress, 2 * sum(one.runs for one in experiments))
     leaks = [_judge(one, _sample(one, tell), strategy, tail, level) for one in experiments]
     left_out = tuple(one for one in planned if isinstance(one, str))
@@ -523,7 +523,7 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
 def _check_arguments(
     strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]
 ) -> int:
-    if not check_strategy(strategy).trust_model.private:
+    if not check_strategy(strategy).trust_model.is_private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     if strategy.spec.own:
         raise InvalidInputError(
@@ -531,10 +531,10 @@ def _check_arguments(
         )
     listed = isinstance(parts, list | tuple | set | frozenset)
     if not listed or not all(is_word(part, PARTS) for part in parts):
-        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {quoted(parts)}")
+        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {quote(parts)}")
     check_share("level", level)
     if not is_word(noise, NOISES):
-        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {quoted(noise)}")
+        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {quote(noise)}")
     return check_whole("runs", runs, least=4 * LONG_RUNS_DIVISOR, most=10**8)
 
 
@@ -621,8 +621,8 @@ def bound_epsilon(hits: int, other: int, runs: int, tail: float, slack: float = 
     """A lower bound on ε from an event's counts on two inputs, wrong with probability
     at most 2 · tail; 0 or more.
     """
-    likely = one_sided(hits, runs, tail)[0] - slack
-    rare = one_sided(other, runs, tail)[1]
+    likely = bound_one_sided(hits, runs, tail)[0] - slack
+    rare = bound_one_sided(other, runs, tail)[1]
     return max(math.log(likely / rare), 0.0) if likely > 0 else 0.0
 
 

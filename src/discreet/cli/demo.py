@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.cli.output import quiet_warnings
 from discreet.errors import DiscreetError
-from discreet.files import check_writable, write
+from discreet.files import check_writable, write_file
 from discreet.instances import Bernoulli
 from discreet.planning.plan import Plan
 from discreet.planning.plan import plan as make_plan
@@ -32,7 +32,7 @@ from discreet.strategies.presets import bet_se, recommended
 from discreet.trials import mechanisms
 from discreet.trials.responses import flip_coin
 from discreet.trials.trial import Trial
-from discreet.wording import people
+from discreet.wording import format_participants
 
 DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
 EPSILON = 0.5
@@ -135,7 +135,7 @@ def story(path: RunPath) -> list[str]:
         out = path.evidence[number] >= 1
     answer = (
         f"Only {path.names[path.recommendation]} is left: the answer, after "
-        f"{people(path.samples[-1])} patients."
+        f"{format_participants(path.samples[-1])} patients."
     )
     return [*words, answer]
 
@@ -154,9 +154,10 @@ def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
     """The price of privacy in sentences."""
     private, plain = (float(found.samples.mean()) for found in (trials, free))
     return (
-        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without "
-        f"privacy: privacy makes the trial {private / plain:.2g} times as long. This one took "
-        f"{people(path.samples[-1])}.",
+        f"{RUNS} such trials took {format_participants(private)} patients on average, "
+        f"{format_participants(plain)} without privacy: privacy makes the trial "
+        f"{private / plain:.2g} times as long. This one took "
+        f"{format_participants(path.samples[-1])}.",
         f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
     )
 
@@ -186,8 +187,8 @@ def live_trial(folder: Path) -> None:
     print_document(status_document(trial.status()))
     intact = "intact" if trial.verify().intact else "NOT INTACT"
     say(f"Recomputed from the public record alone: {intact}.")
-    write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
-    write(folder / "live-trial.html", trial_page(transcript))
+    write_file(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
+    write_file(folder / "live-trial.html", trial_page(transcript))
 
 
 def the_service(folder: Path) -> None:
@@ -240,7 +241,9 @@ def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: R
         Section("One trial, step by step", [*trial, path_figure(path)]),
         Section("Without privacy", [Paragraph(" ".join(comparison(path, trials, free))), picture]),
     ]
-    write(file, render(Document("Dose finding in private: a demonstration", sections, QUESTION)))
+    write_file(
+        file, render(Document("Dose finding in private: a demonstration", sections, QUESTION))
+    )
 
 
 SIZE = "1100,3600"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import click
 
 from discreet.errors import InvalidInputError
-from discreet.files import check_writable, is_database, same_file
+from discreet.files import check_writable, is_database, is_same_file
 from discreet.trials.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -214,10 +214,10 @@ class Rate(click.ParamType[float]):
         """Return the participants per day."""
         if isinstance(value, float):
             return value
-        from discreet.accrual import people_a_day
+        from discreet.accrual import read_accrual
 
         try:
-            return people_a_day(str(value))
+            return read_accrual(str(value))
         except ValueError:
             self.fail(
                 f"{value!r} is not a rate: give participants per day, such as 1.5, or "
@@ -418,7 +418,7 @@ def _check_table(path: str, ctx: click.Context) -> None:
     for one in ctx.command.params:
         other = ctx.params.get(str(one.name))
         named = isinstance(one.type, click.Path) and one.name != "table" and other is not None
-        if named and same_file(path, str(other)):
+        if named and is_same_file(path, str(other)):
             raise InvalidInputError("--csv needs a file of its own: another option names this one")
     from discreet.tabular import require_polars
 
@@ -447,9 +447,9 @@ def answer(
     """
 
     def frame() -> "pl.DataFrame":
-        from discreet.tabular import flat, frame_of
+        from discreet.tabular import flatten, make_frame
 
-        return frame_of([flat(row) for row in ([found] if rows is None else rows)], columns)
+        return make_frame([flatten(row) for row in ([found] if rows is None else rows)], columns)
 
     tabulate(frame, private=True)
     if as_json:
@@ -637,7 +637,7 @@ class Arms:
     @cached_property
     def past(self) -> "dict[str, Floats]":
         """The outcomes in the file of --data."""
-        from discreet.past_data import read_outcomes
+        from discreet.past_data import read_past_outcomes
 
         arm, outcome = self.part["arm"], self.part["outcome"]
         if arm is None or outcome is None:
@@ -647,7 +647,7 @@ class Arms:
                 "--outcome. Each line of the file is one outcome: turn a table that has a column "
                 "for each arm into such lines first"
             )
-        return read_outcomes(str(self.file), arm, outcome)
+        return read_past_outcomes(str(self.file), arm, outcome)
 
     @property
     def how(self) -> tuple[str, str]:
@@ -682,7 +682,7 @@ def read_arms(arms: Arms, other: str = "", sigma: float | None = None) -> "Insta
         )
     from discreet.past_data import Sampled
 
-    return Sampled.of(arms.past, arms.part["range"], *arms.how)
+    return Sampled.from_outcomes(arms.past, arms.part["range"], *arms.how)
 
 
 def read_stdin(line: bool = False) -> str:

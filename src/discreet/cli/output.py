@@ -17,8 +17,8 @@ import click
 
 from discreet.cli.options import read_number, read_stdin
 from discreet.errors import InvalidInputError
-from discreet.files import check_writable, same_file, write
-from discreet.validation import named
+from discreet.files import check_writable, is_same_file, write_file
+from discreet.validation import name_path
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,7 @@ def check_report(page: str | None, pdf: str | None, taken: Sequence[str] = ()) -
         check_writable(pdf, taken)
     if page is not None:
         check_writable(page, taken)
-    if page is not None and pdf is not None and same_file(page, pdf):
+    if page is not None and pdf is not None and is_same_file(page, pdf):
         raise InvalidInputError("--pdf needs a file of its own: another option names that one")
 
 
@@ -61,7 +61,7 @@ def write_report(page: str | None, pdf: str | None, document: str) -> list[str]:
     written.
     """
     if page is not None:
-        write(page, document)
+        write_file(page, document)
     if pdf is not None:
         from discreet.reports.html import write_pdf
 
@@ -83,7 +83,7 @@ def reading(path: str) -> Iterator[TextIO]:
             yield file
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text file in UTF-8"
-        raise InvalidInputError(f"cannot read {named(path)}: {reason}") from None
+        raise InvalidInputError(f"cannot read {name_path(path)}: {reason}") from None
 
 
 def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = None) -> float:
@@ -94,7 +94,7 @@ def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = No
 
     try:
         value = read_number(word)
-        protocol.scale.reward(value, protocol.out_of_range)
+        protocol.scale.convert_to_reward(value, protocol.out_of_range)
     except InvalidInputError as error:
         whose = f"of {id}: " if looks_like_id(id) else ""
         whose = whose if line is None else f"line {line}: "

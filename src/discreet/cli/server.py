@@ -12,7 +12,7 @@ from discreet.cli.options import USUALLY, answer, answer_options, names_of, read
 from discreet.cli.output import quiet_warnings
 from discreet.cli.trial_admin import moment
 from discreet.errors import InvalidInputError
-from discreet.validation import quoted
+from discreet.validation import quote
 
 if TYPE_CHECKING:
     from discreet.service.auth import Tokens
@@ -63,7 +63,7 @@ def create(
         store = tokens.doors.database
         if trial is not None and trial not in store.list_names():
             raise InvalidInputError(
-                f"there is no trial {quoted(trial)} in {store.label}: discreet trial list shows "
+                f"there is no trial {quote(trial)} in {store.label}: discreet trial list shows "
                 "the trials there"
             )
         if role == "site" and trial is not None and site is not None:

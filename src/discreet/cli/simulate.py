@@ -34,7 +34,7 @@ from discreet.cli.output import (
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import check_writable
 from discreet.version import __version__
-from discreet.wording import counted
+from discreet.wording import format_count
 
 if TYPE_CHECKING:
     from discreet.instances import Instance
@@ -187,7 +187,7 @@ def reproduce(
         for words in finding.evidence:
             click.echo(f"    {words}")
     click.echo(
-        f"\n{found.folder / 'report.html'}  ({counted(len(found.table), 'cell')}, "
+        f"\n{found.folder / 'report.html'}  ({format_count(len(found.table), 'cell')}, "
         f"{found.seconds:.0f} s)"
     )
 
@@ -234,7 +234,7 @@ def bounds(
 
     instance = read_arms(take_arms(options), sigma=gaussian)
     if epsilon is None:
-        epsilon = LEVELS if instance.bounded else ()
+        epsilon = LEVELS if instance.is_bounded else ()
     found = compute(instance, epsilon, delta, beta, sigma)
     tabulate(found.to_frame)
     if as_json:

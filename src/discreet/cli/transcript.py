@@ -14,7 +14,7 @@ from discreet.cli.options import (
     show_json,
 )
 from discreet.cli.output import check_report, pdf_option, progress_bar, write_report
-from discreet.wording import counted
+from discreet.wording import format_count
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -89,7 +89,7 @@ def show_verification(found: "Verification", as_json: bool) -> None:
     rows = [{**said, "problem": each} for each in (problems or (None,))]
     shown = answer({**said, "problems": problems}, as_json, rows)
     if found.intact and not shown:
-        click.echo(f"Intact: {counted(found.events, 'event')}, head {found.head}")
+        click.echo(f"Intact: {format_count(found.events, 'event')}, head {found.head}")
     end_with(found, as_json)
 
 

@@ -55,7 +55,7 @@ from discreet.cli.trial_admin import (
 from discreet.cli.trial_create import create
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import check_writable
-from discreet.wording import counted
+from discreet.wording import format_count
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
@@ -241,7 +241,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
             "The trial is paused: nobody is assigned until a manager resumes it, with discreet "
             f"trial manage {name} resume --reason …"
         )
-    outcomes = counted(batch.waiting, "outcome")
+    outcomes = format_count(batch.waiting, "outcome")
     if protocol.enrolment == "continuous":
         if not batch.assignments:
             return f"The trial has its maximum number of participants, and waits for {outcomes}."
@@ -253,7 +253,7 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
         )
     if batch.waiting and protocol.has_times:
         return (
-            f"The round is full. Its {counted(batch.waiting, 'outcome is', 'outcomes are')} "
+            f"The round is full. Its {format_count(batch.waiting, 'outcome is', 'outcomes are')} "
             "released on schedule, when the deadline of the last participant has passed: ask again "
             f"then, or give discreet trial expire {name}"
         )
@@ -479,7 +479,7 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
     """Print what may be published, as JSON. It contains the protocol, the assignments,
     releases and decisions, and the chain of hashes that ties them together.
     """
-    from discreet.files import write
+    from discreet.files import write_file
     from discreet.trials.transcript import transcript_frame
 
     place = opened(url, name, head)
@@ -491,7 +491,7 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
     if out is None:
         click.echo(text, nl=False)
         return
-    write(out, text)
+    write_file(out, text)
     show_json({"transcript": out}) if as_json else click.echo(out)
 
 

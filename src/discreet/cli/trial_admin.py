@@ -21,7 +21,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
-from discreet.wording import counted
+from discreet.wording import format_count
 
 if TYPE_CHECKING:
     from discreet.trials.status import Status
@@ -144,7 +144,7 @@ def audit_trail(name: str, most: int, head: str | None, url: str, as_json: bool)
     if answer({"audit_trail": rows}, as_json, rows, AuditEntry._fields):
         return
     for one in found:
-        people = counted(one.participants, "participant")
+        people = format_count(one.participants, "participant")
         words = [moment(one.at), one.user, *([one.site] if one.site else []), one.action, people]
         click.echo("  ".join(words))
 

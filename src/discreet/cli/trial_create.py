@@ -123,7 +123,7 @@ def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
     from discreet.trust import check_trust
 
     trust = "global" if options["trust"] is None else options["trust"]
-    if options["epsilon"] is None and options["rho"] is None and check_trust(trust).private:
+    if options["epsilon"] is None and options["rho"] is None and check_trust(trust).is_private:
         raise InvalidInputError(SAY_EPSILON)
     epsilon, delta, target_difference = (
         options["epsilon"],
@@ -145,7 +145,7 @@ def warning_of(strategy: "Strategy", arms: int, max_participants: int) -> str | 
     if found is None:
         return None
     takes = "more" if found.participants is None else f"about {found.participants:,}"
-    cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
+    cheaper = " or choose a larger --epsilon" if strategy.trust_model.is_private else ""
     return (
         "even if the best arm always did as well as possible and the others as badly as "
         f"possible, {strategy.name} would take {takes} participants: with --max-participants "
@@ -192,15 +192,15 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     from discreet.strategies.presets import with_outcomes
     from discreet.studies.study import describe_extras
     from discreet.trials.protocol import MISSING
-    from discreet.wording import privacy_words, reason_words
+    from discreet.wording import describe_privacy, describe_reason
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
     people = f"{len(kept.arms)} arms, at most {kept.max_participants} participants"
-    click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
+    click.echo(f"{kept.name}: {people}.\nPrivacy: {describe_privacy(status.privacy)}.")
     if reason is not None:
         click.echo(
-            f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
+            f"Strategy: you named none, so it is the recommended one, {describe_reason(reason)}."
         )
     if design := describe_extras(with_outcomes(strategy, YES_NO)):
         click.echo(f"Design: {design}.")

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from discreet.errors import InvalidInputError
 from discreet.trials.names import is_writable, unquote_name
-from discreet.validation import check_path, named, quoted
+from discreet.validation import check_path, name_path, quote
 
 TOKEN, TOKEN_FILE = "DISCREET_TOKEN", "DISCREET_TOKEN_FILE"
 TRIAL = "/t/"
@@ -67,7 +67,7 @@ def locate_trial(
         )
     if there is not None and there != name:
         raise InvalidInputError(
-            f"the address is for the trial {quoted(there)}, not for {quoted(name)}: leave one of "
+            f"the address is for the trial {quote(there)}, not for {quote(name)}: leave one of "
             "the two out"
         )
     return _make_address(base, token, ca, patience), str(name)
@@ -89,7 +89,7 @@ def parse_address(url: Any) -> tuple[str, str | None]:
         raise InvalidInputError(f"this is no address of a service: {EXAMPLES}")
     if parts.scheme == "http" and not _is_loopback(host):
         raise InvalidInputError(
-            f"http://{named(host)} would send the token unencrypted: use https://, or on this "
+            f"http://{name_path(host)} would send the token unencrypted: use https://, or on this "
             "machine http://localhost"
         )
     return _split_trial(parts)
@@ -117,7 +117,7 @@ def _make_address(base: str, token: Any, ca: Any, patience: Any) -> ServiceAddre
     if not number or not 0 <= patience <= MAX_PATIENCE:
         raise InvalidInputError(
             f"patience must be a number of seconds from 0 to {MAX_PATIENCE:g}; got "
-            f"{quoted(patience)}"
+            f"{quote(patience)}"
         )
     file = None if ca is None else str(check_path("a file of authorities", ca))
     return ServiceAddress(base, read_token(token), file, float(patience))
@@ -136,9 +136,9 @@ def read_token(token: Any = None) -> str | None:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError):
         raise InvalidInputError(
-            f"cannot read {named(path)}, which {TOKEN_FILE} names: check the file"
+            f"cannot read {name_path(path)}, which {TOKEN_FILE} names: check the file"
         ) from None
-    return _check_token(text, f"{named(path)}, which {TOKEN_FILE} names,")
+    return _check_token(text, f"{name_path(path)}, which {TOKEN_FILE} names,")
 
 
 def _check_token(token: Any, where: str) -> str:

@@ -21,7 +21,7 @@ from discreet.errors import (
     StoreError,
     TamperedError,
 )
-from discreet.validation import named
+from discreet.validation import name_path
 from discreet.version import __version__
 
 try:
@@ -221,7 +221,7 @@ def _trusting(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except OSError:
         raise InvalidInputError(
-            f"{named(ca)} contains no certificates of authorities: give ca a file that does"
+            f"{name_path(ca)} contains no certificates of authorities: give ca a file that does"
         ) from None
 
 

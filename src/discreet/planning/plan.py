@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._types import Doing, Progress
-from discreet.accrual import Calendar, Delay, calendar_of
+from discreet.accrual import Calendar, Delay, make_calendar
 from discreet.errors import InvalidInputError
 from discreet.instances import Instance
 from discreet.past_data import Sampled
@@ -41,7 +41,7 @@ from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import is_rounded_to_bits
 from discreet.tabular import Tabular
 from discreet.trust import TRUSTS
-from discreet.validation import check_delta, check_levels, check_share, is_word, quoted
+from discreet.validation import check_delta, check_levels, check_share, is_word, quote
 from discreet.version import __version__
 
 StrategyAt = Callable[[float], Strategy]
@@ -307,7 +307,7 @@ def plan(
     strategies of your own (planned at each ε and at this δ); without them the
     recommended one. `trust` says who may see outcomes: the collector (`global`) or
     nobody (`local`). `outcomes` is what strategies are told to expect, where that
-    matters to them: `numbers` if the outcomes of a scenario are numbers, else `yes-no`,
+    matters to them: `is_numbers` if the outcomes of a scenario are numbers, else `yes-no`,
     unless you say otherwise. With an `indifference_zone`, a difference too small to matter, any arm
     so close to the best is a right answer, and arms may tie.
 
@@ -322,10 +322,10 @@ def plan(
     enrolment take; with a `start`, the first day of enrolment, also when the trial
     ends.
 
-    `progress(done, all)` is called now and then, and `doing(words)` with a description
+    `progress(done, all)` is called now and then, and `show_work(words)` with a description
     of what comes next.
     """
-    calendar = calendar_of(accrual, delay, deadline, enrolment, release)
+    calendar = make_calendar(accrual, delay, deadline, enrolment, release)
     _check_start(start, calendar)
     levels = _check_levels(epsilons)
     check_delta(delta)
@@ -470,7 +470,7 @@ def _check_start(start: object, calendar: Calendar | None) -> None:
         return
     if not isinstance(start, date) or isinstance(start, datetime):
         raise InvalidInputError(
-            f"start must be a day, such as datetime.date(2027, 3, 1); got {quoted(start)}"
+            f"start must be a day, such as datetime.date(2027, 3, 1); got {quote(start)}"
         )
     if calendar is None:
         raise InvalidInputError(
@@ -480,9 +480,9 @@ def _check_start(start: object, calendar: Calendar | None) -> None:
 
 
 def _check_words(trust: str, probability: float) -> None:
-    if not is_word(trust, TRUSTS) or not TRUSTS[trust].private:
+    if not is_word(trust, TRUSTS) or not TRUSTS[trust].is_private:
         raise InvalidInputError(
-            f"trust must be global (the collector may see outcomes) or local; got {quoted(trust)}"
+            f"trust must be global (the collector may see outcomes) or local; got {quote(trust)}"
         )
     check_share("probability", probability)
 
@@ -501,5 +501,5 @@ def _check_participants(scenarios: Mapping[str, Instance], **numbers: int | None
         if number is not None and not (whole and arms <= number <= MAX_SAMPLES):
             raise InvalidInputError(
                 f"{what} must be a whole number from {arms} (one person for each arm) to "
-                f"{MAX_SAMPLES:g}; got {quoted(number)}"
+                f"{MAX_SAMPLES:g}; got {quote(number)}"
             )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.instances import Bernoulli, Beta, Discrete, Instance
-from discreet.numerics import clopper_pearson, one_sided
+from discreet.numerics import bound_one_sided, compute_clopper_pearson
 from discreet.past_data import Sampled
 from discreet.planning.rows import Example, Simulations, count_correct
 from discreet.simulation.engine import MAX_SAMPLES, RunResult, make_generator
@@ -139,7 +139,7 @@ class Budget:
             level = epsilon * (1 + EPSILON_TOLERANCE) ** (step if up else -step)
             tail = (1 - CONFIDENCE_LEVEL) / 2 / (number * (number + 1))
             runs = self._fresh_runs
-            possible = not up or one_sided(runs, runs, tail)[0] >= self.probability
+            possible = not up or bound_one_sided(runs, runs, tail)[0] >= self.probability
             if not possible or not MIN_EPSILON <= level <= MAX_EPSILON:
                 return None
             if self._is_settled(at(level), tail, up, fresh=2 * number + up):
@@ -161,12 +161,13 @@ class Budget:
         ]
         if up:
             return all(
-                one_sided(count_correct(found), runs, tail)[0] >= self.probability
+                bound_one_sided(count_correct(found), runs, tail)[0] >= self.probability
                 for found in every
             )
         share = tail / len(every)
         return any(
-            one_sided(count_correct(found), runs, share)[1] < self.probability for found in every
+            bound_one_sided(count_correct(found), runs, share)[1] < self.probability
+            for found in every
         )
 
     def _find_bracket(self, at: Callable[[float], Strategy]) -> _Bracket:
@@ -225,7 +226,7 @@ class Budget:
 
     def _make_answer(self, name: str, epsilon: float | None, hits: int, reason: str) -> Affordable:
         runs = self.simulations.runs
-        return Affordable(name, epsilon, hits / runs, clopper_pearson(hits, runs), reason)
+        return Affordable(name, epsilon, hits / runs, compute_clopper_pearson(hits, runs), reason)
 
 
 REACH_SEED = 0
@@ -360,7 +361,7 @@ def simulate_power(
     """Simulate a curve, from the smallest difference to the largest; nothing for arms
     that tie.
     """
-    if not instance.unique:
+    if not instance.is_unique:
         return
     width = instance.width if isinstance(instance, Sampled) else None
     for factor in GAP_FACTORS:
@@ -380,9 +381,9 @@ def simulate_power(
             participants=people,
             runs=found.runs,
             correct=hits / found.runs,
-            correct_interval=clopper_pearson(hits, found.runs),
+            correct_interval=compute_clopper_pearson(hits, found.runs),
             conclusive=ends / found.runs,
-            conclusive_interval=clopper_pearson(ends, found.runs),
+            conclusive_interval=compute_clopper_pearson(ends, found.runs),
             difference=None if width is None else round(gap * width, 12),
         )
 

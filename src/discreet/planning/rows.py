@@ -13,7 +13,7 @@ from discreet._types import Doing, Flags, Floats, Progress
 from discreet.accrual import ENROLMENTS, Calendar
 from discreet.errors import RoundedWarning
 from discreet.instances import Instance
-from discreet.numerics import clopper_pearson
+from discreet.numerics import compute_clopper_pearson
 from discreet.results import Results
 from discreet.simulation.engine import (
     RUNS_PER_GENERATOR,
@@ -83,7 +83,7 @@ class Simulations:
         """
         calendar = self.calendar
         if calendar is not None:
-            calendar = calendar.enrolled(enrolment or calendar.enrolment)
+            calendar = calendar.with_enrolment(enrolment or calendar.enrolment)
         if strategy.spec.each_answer and strategy not in self.planned:
             calendar = None
         key = (instance, strategy, max_participants, runs, calendar, fresh)
@@ -213,7 +213,7 @@ def compute_end_day(start: date, days: float | None) -> date | None:
 
 def list_enrolments(calendar: Calendar, strategy: Strategy) -> list[str]:
     """The ways to enrol that are compared: both where both can be."""
-    both = calendar.last is not None and strategy.spec.prices_noise
+    both = calendar.last_day is not None and strategy.spec.prices_noise
     return list(ENROLMENTS) if both else [calendar.enrolment]
 
 
@@ -339,12 +339,12 @@ def simulate_row(
         runs=results.runs,
         participants=summarise_participants(results, max_participants is not None),
         correct=hits / results.runs,
-        correct_interval=clopper_pearson(hits, results.runs),
+        correct_interval=compute_clopper_pearson(hits, results.runs),
         wrong=results.errors,
         best_share=float(results.pulls[:, good].sum() / results.pulls.sum()),
         releases=float(results.rounds[results.stopped].mean()) if stopped else None,
         unstopped=results.unstopped,
-        unstopped_interval=clopper_pearson(results.unstopped, results.runs),
+        unstopped_interval=compute_clopper_pearson(results.unstopped, results.runs),
         privacy_cost=_compute_privacy_cost(simulations, instance, strategy, max_participants),
         lower_bound=_compute_lower_bound(instance, strategy),
         results=results,
@@ -372,7 +372,7 @@ def _compute_privacy_cost(
     """
     if strategy.spec.own:
         return None
-    if not strategy.trust_model.private:
+    if not strategy.trust_model.is_private:
         return 1.0 if strategy.name in ("bet-se", "ttucb") else None
     results = simulations(instance, strategy, max_participants)
     if results.unstopped and max_participants is not None:

@@ -17,10 +17,17 @@ from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Drifting, Instance
 from discreet.past_data import Sampled
 from discreet.planning.rows import Simulations, Spread, count_correct, summarise_participants
-from discreet.scale import CLIP, REFUSE, Scale, ends_of, suggest_range
+from discreet.scale import CLIP, REFUSE, Scale, check_range, suggest_range
 from discreet.strategies.strategy import Strategy, check_strategy
-from discreet.validation import check_arms, check_levels, check_share, check_whole, quoted, real
-from discreet.wording import cut
+from discreet.validation import (
+    check_arms,
+    check_levels,
+    check_share,
+    check_whole,
+    convert_to_float,
+    quote,
+)
+from discreet.wording import shorten
 
 RANGE_RUNS = 200
 GIVEN, WIDER, TIGHTEST = "given", "twice as wide", "tightest round one"
@@ -71,7 +78,7 @@ def plan_ranges(
     wide, and with tight round numbers that hold the data, if these are tighter.
 
     `outcomes` are past ones in the experimenter's units, by the arms' names, as
-    `discreet.past_data.read_outcomes` reads them; `direction` and `outside` are those of
+    `discreet.past_data.read_past_outcomes` reads them; `direction` and `outside` are those of
     `Sampled.of`. If outcomes are clipped, the range need not contain them all, so there
     is then no tightest one. A target difference is in units of rewards, so it is rescaled with the
     range.
@@ -79,8 +86,8 @@ def plan_ranges(
     check_strategy(strategy)
     if max_participants is not None:
         check_whole("max_participants", max_participants, least=2)
-    given = Scale(*ends_of(range), direction)
-    Sampled.of(outcomes, (given.low, given.high), direction, out_of_range)
+    given = Scale(*check_range(range), direction)
+    Sampled.from_outcomes(outcomes, (given.low, given.high), direction, out_of_range)
     ranges = {GIVEN: (given.low, given.high), WIDER: _double_range(given)}
     if out_of_range != CLIP and (tight := _tighten_range(outcomes, given)) != ranges[GIVEN]:
         ranges[TIGHTEST] = tight
@@ -88,7 +95,7 @@ def plan_ranges(
     simulations.expect(len(ranges))
     rows: list[RangeCost] = []
     for name, ends in ranges.items():
-        arms = Sampled.of(outcomes, ends, direction, out_of_range)
+        arms = Sampled.from_outcomes(outcomes, ends, direction, out_of_range)
         planned = _rescale_target(strategy, (given.high - given.low) / (ends[1] - ends[0]))
         results = simulations(arms, planned, max_participants)
         samples = summarise_participants(results, max_participants is not None)
@@ -183,10 +190,8 @@ def make_gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     """
     check_arms(arms)
     gap = check_share("gap", gap)
-    if not 0 <= real(base) <= 1:
-        raise InvalidInputError(
-            f"base is a success rate and must lie in [0, 1]; got {quoted(base)}"
-        )
+    if not 0 <= convert_to_float(base) <= 1:
+        raise InvalidInputError(f"base is a success rate and must lie in [0, 1]; got {quote(base)}")
     base = float(base)
     rest, middle = arms - 1, base + gap / 2
     means = {
@@ -232,10 +237,10 @@ def name_scenarios(
         )
     cases: dict[str, Instance] = {}
     for instance in instances:
-        if instance.unique or not ties or isinstance(instance, Drifting):
+        if instance.is_unique or not ties or isinstance(instance, Drifting):
             _ = instance.gaps  # refuses a tie, and arms that drift
         known = isinstance(instance, Sampled) and instance.scale is not None
-        arms = map(cut, instance.names) if known else (f"{mean:g}" for mean in instance.means)
+        arms = map(shorten, instance.names) if known else (f"{mean:g}" for mean in instance.means)
         shown = ", ".join(islice(arms, 6))
         name = f"{shown}{', …' if instance.arms > 6 else ''}"
         cases[name if name not in cases else f"{name} ({len(cases) + 1})"] = instance

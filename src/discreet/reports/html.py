@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 
 from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
-from discreet.files import write
+from discreet.files import write_file
 from discreet.reports.document import Document, Figure, Section, Table
 from discreet.version import __version__
 
@@ -221,4 +221,4 @@ def write_pdf(path: str | Path, page: str) -> None:
         source.write_text(page.replace("</head>", SHEET, 1), "utf-8")
         wanted = ["--no-pdf-header-footer", f"--print-to-pdf={printed}", source.as_uri()]
         run_browser(program, ["--host-resolver-rules=MAP * ~NOTFOUND", *wanted], printed)
-        write(path, printed.read_bytes())
+        write_file(path, printed.read_bytes())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.files import write
+from discreet.files import write_file
 from discreet.instances import benchmarks
 from discreet.reports import charts
 from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
@@ -60,7 +60,7 @@ from discreet.studies.questions import (
 from discreet.studies.run import OnStep
 from discreet.trust import TRUSTS
 from discreet.version import __version__
-from discreet.wording import counted, short, shown_name, trusted
+from discreet.wording import describe_trust, format_count, format_short, format_strategy_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +72,7 @@ WORDS = {
     "printed": "printed thresholds (the paper's formulas)",
     "proved": "proved thresholds (the smallest with a proof)",
 }
-TRUSTED = {name: trusted(name).removeprefix("a ") for name in ("global", "local")}
+TRUSTED = {name: describe_trust(name).removeprefix("a ") for name in ("global", "local")}
 SCALES = ("log-log", "log-linear")
 
 
@@ -153,9 +153,9 @@ def write_report(
             sections.append(_instance_section(table, instance, trust, folder, files))
     sections.append(_method(scope))
     kind = "A quick look, not the study: " if scope.quick else ""
-    size = f"{counted(len(rows), 'cell')} of {counted(scope.runs, 'run')}"
+    size = f"{format_count(len(rows), 'cell')} of {format_count(scope.runs, 'run')}"
     lead = f"{kind}{size}, δ = {DELTA:g}, seed {SEED}."
-    write(folder / "report.html", render(Document(TITLE, sections, lead)))
+    write_file(folder / "report.html", render(Document(TITLE, sections, lead)))
     return tuple(files)
 
 
@@ -172,7 +172,7 @@ def make_figures(folder: Path) -> None:
 def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> Callable[[], bytes]:
     """Write a chart as SVG, PNG and PDF, and note the files. Return what reads the SVG."""
     for kind in ("svg", "png", "pdf"):
-        write(folder / f"{name}.{kind}", charts.render(figure, kind))
+        write_file(folder / f"{name}.{kind}", charts.render(figure, kind))
         files.append(f"{name}.{kind}")
     return (folder / f"{name}.svg").read_bytes
 
@@ -183,8 +183,8 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
         parts.append(
             Paragraph(
                 f"This is the quick version: {', '.join(scope.instances)} only, few ε, "
-                f"{counted(scope.runs, 'run')} in a cell. It is good for a first look; run the "
-                "whole study before you quote a number."
+                f"{format_count(scope.runs, 'run')} in a cell. It is good for a first look; run "
+                "the whole study before you quote a number."
             )
         )
     titles = {"global": "A trusted collector (global DP)", "local": "Nobody trusted (local DP)"}
@@ -277,13 +277,15 @@ def _make_paper_table(table: PaperRows, view: _View) -> Table:
         here = [row for row in rows if row["epsilon"] in (level, None)]
         cells = [next((row for row in here if row["strategy"] == name), None) for name in names]
         bound = max(row["lower_bound"] for row in cells if row)
-        lines.append([f"{level:g}", *(_cell(row) for row in cells), short(bound)])
+        lines.append([f"{level:g}", *(_cell(row) for row in cells), format_short(bound)])
     caption = (
         "Samples: mean (median) over the runs that stopped; then, where it is not zero, the "
         "share of unstopped runs (u) and of wrong answers (w). k stands for thousand, M for "
         "million, G for billion."
     )
-    return Table(["ε", *(shown_name(name) for name in names), "lower bound"], lines, caption)
+    return Table(
+        ["ε", *(format_strategy_name(name) for name in names), "lower bound"], lines, caption
+    )
 
 
 def _cell(row: TableRow | None) -> str:
@@ -291,7 +293,7 @@ def _cell(row: TableRow | None) -> str:
         return "–"
     words = "none stopped"
     if row["mean"] is not None:
-        words = f"{short(row['mean'])} ({short(row['median'])})"
+        words = f"{format_short(row['mean'])} ({format_short(row['median'])})"
     for key, mark in (("unstopped", "u"), ("errors", "w")):
         if row[key]:
             words += f" {mark} {row[key] / row['runs']:.1%}"
@@ -425,9 +427,9 @@ def write_answer(
         ]
         sections.append(Section(instance, parts))
     kind = "A quick look, not the study: " if asked.quick else ""
-    size = f"{counted(len(cells), 'cell')} of {counted(asked.runs, 'run')}"
+    size = f"{format_count(len(cells), 'cell')} of {format_count(asked.runs, 'run')}"
     lead = f"{kind}{size}, seed {SEED}. {LEADS[name]}"
-    write(folder / "report.html", render(Document(asked.question.title, sections, lead)))
+    write_file(folder / "report.html", render(Document(asked.question.title, sections, lead)))
     return tuple(files)
 
 
@@ -453,7 +455,7 @@ def _line(
     name = ordered[0].strategy.name
     return Line(
         name,
-        look.pop("label", shown_name(name)),
+        look.pop("label", format_strategy_name(name)),
         tuple(x(cell) for cell in ordered),
         tuple(y(cell) for cell in ordered),
         tuple(cell.row["unstopped"] / cell.row["runs"] for cell in ordered),
@@ -478,7 +480,7 @@ def _share_pictures(instance: str, cells: Cells) -> list[Lines]:
         ids = [_number(cell, "mean") for cell in mine if cell.strategy.beta == "ids"]
         line = _line(fixed, lambda cell: float(cell.strategy.beta), lambda c: _number(c, "mean"))
         levels = tuple(Level("IDS", value) for value in ids if math.isfinite(value))
-        title = f"{instance}, {shown_name(name)}"
+        title = f"{instance}, {format_strategy_name(name)}"
         across = "β, the share of the leader"
         found.append(Lines(title, across, "people (samples), mean", (line,), levels))
     return found
@@ -533,7 +535,7 @@ def _delta_pictures(instance: str, cells: Cells) -> list[Lines]:
         levels = [Level("lower constant", compute_lower_constant(mine[0]))]
         if math.isfinite(compute_upper_constant(mine[0])):
             levels.append(Level("upper constant", compute_upper_constant(mine[0])))
-        title = f"{instance}, {shown_name(name)}"
+        title = f"{instance}, {format_strategy_name(name)}"
         across = "log10(1/δ) (fewer errors to the right)"
         found.append(Lines(title, across, "mean samples over log(1/δ)", (line,), tuple(levels)))
     return found
@@ -556,7 +558,7 @@ def _own_shares(cell: MeasuredCell) -> list[str]:
 def _own_rounds(cell: MeasuredCell) -> list[str]:
     level = "–" if cell.strategy.epsilon is None else f"{cell.strategy.epsilon:g}"
     episodes = cell.strategy.episodes if cell.strategy.is_phased else "–"
-    return [episodes, level, short(compute_rounds_limit(cell))]
+    return [episodes, level, format_short(compute_rounds_limit(cell))]
 
 
 def _own_deltas(cell: MeasuredCell) -> list[str]:
@@ -565,7 +567,7 @@ def _own_deltas(cell: MeasuredCell) -> list[str]:
         compute_lower_constant(cell),
         compute_upper_constant(cell),
     )
-    return [f"{cell.strategy.delta:g}", *map(short, constants)]
+    return [f"{cell.strategy.delta:g}", *map(format_short, constants)]
 
 
 OWN: dict[str, tuple[list[str], Callable[[MeasuredCell], list[str]]]] = {
@@ -581,9 +583,9 @@ def _make_question_table(name: str, cells: Cells) -> Table:
     heads, own = OWN[name]
     rows = [
         [
-            shown_name(cell.strategy.name),
+            format_strategy_name(cell.strategy.name),
             *own(cell),
-            *(short(_number(cell, key)) for key in ("mean", "median", "rounds_mean")),
+            *(format_short(_number(cell, key)) for key in ("mean", "median", "rounds_mean")),
             f"{cell.row['unstopped'] / cell.row['runs']:.1%}",
             str(cell.row["errors"]),
         ]

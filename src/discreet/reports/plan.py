@@ -5,7 +5,7 @@ example.
 import math
 from collections.abc import Callable, Sequence
 
-from discreet.accrual import MONTH
+from discreet.accrual import DAYS_PER_MONTH
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli
 from discreet.planning.plan import Plan
@@ -41,20 +41,20 @@ from discreet.wording import (
     NO_GUARANTEE,
     NO_PROOF,
     NO_PROOF_WORDS,
-    closed,
-    counted,
-    cut,
-    day_words,
-    joined,
-    known,
-    level,
-    listed,
-    mean_words,
-    people,
-    percent,
-    price,
-    reason_words,
-    trusted,
+    describe_means,
+    describe_reason,
+    describe_trust,
+    format_cost_of_privacy,
+    format_count,
+    format_day,
+    format_epsilon,
+    format_known,
+    format_participants,
+    format_percent,
+    isolate_name,
+    join_first,
+    join_names,
+    shorten,
 )
 
 NEARLY_ALL = 0.995
@@ -93,8 +93,9 @@ def plan_page(plan: Plan) -> str:
 def plan_document(plan: Plan, example: bool = True) -> Document:
     """Build the document of a plan. An `example` is one simulated trial."""
     lead = (
-        f"At most {percent(plan.delta)} of the answers may be wrong (the error rate δ), with "
-        f"{trusted(plan.trust)}. {counted(plan.runs, 'simulated trial')} in each row."
+        f"At most {format_percent(plan.delta)} of the answers may be wrong (the error rate δ), "
+        f"with {describe_trust(plan.trust)}. {format_count(plan.runs, 'simulated trial')} in each "
+        "row."
     )
     return Document("How many participants a trial takes", plan_sections(plan, example), lead)
 
@@ -111,7 +112,7 @@ def plan_sections(plan: Plan, example: bool = True, about: str = "") -> list[Sec
         sections.append(_days(plan))
     if plan.ranges:
         sections.append(_ranges(plan))
-    if example and (plan.calendar is None or plan.calendar.simple):
+    if example and (plan.calendar is None or plan.calendar.is_simple):
         sections += [shown] if (shown := _example(plan)) else []
     return [*sections, _reading(plan)]
 
@@ -126,7 +127,7 @@ def _answer(plan: Plan) -> Section:
     ]
     parts: list[Part] = [
         List(items),
-        Paragraph(f"Take {reason_words(plan.recommended.reason)}."),
+        Paragraph(f"Take {describe_reason(plan.recommended.reason)}."),
     ]
     if plan.target_difference > 0:
         parts.append(
@@ -146,7 +147,7 @@ def _row_sentence(plan: Plan, row: PlanRow) -> str:
     where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
     words = f"{where}{row.strategy.shown} {private}{_enrolment(plan)}: "
-    words += f"{people(row.participants.mean)} participants on average"
+    words += f"{format_participants(row.participants.mean)} participants on average"
     if row.privacy_cost is not None and row.epsilon is not None:
         words += f", {row.privacy_cost:.3g} times as many as without privacy{qualify_cost(plan)}"
     if row.unstopped_probability >= 0.1:
@@ -157,9 +158,9 @@ def _row_sentence(plan: Plan, row: PlanRow) -> str:
         )
         words += f"; but {row.unstopped_probability:.0%} of the trials {end}"
     elif row.participants.q90 is not None:
-        words += f"; nine of ten trials end within {people(row.participants.q90)}"
+        words += f"; nine of ten trials end within {format_participants(row.participants.q90)}"
     within = "" if plan.max_participants is None else f" within {plan.max_participants:,}"
-    words += f". Correct answers{within}: {percent(round(row.correct, 3))}."
+    words += f". Correct answers{within}: {format_percent(round(row.correct, 3))}."
     words += _row_days(plan, row)
     warning = warn_of_few_correct(plan, row)
     return f"{words} Warning: {warning}" if warning else words
@@ -177,8 +178,8 @@ def _row_days(plan: Plan, row: PlanRow) -> str:
         key = (way.scenario, way.epsilon, way.strategy)
         if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
             end = (way.end or {}).get("mean")
-            until = "" if end is None else f", until {day_words(end)}"
-            days = counted(f"{way.days.mean:,.0f}", "day")
+            until = "" if end is None else f", until {format_day(end)}"
+            days = format_count(f"{way.days.mean:,.0f}", "day")
             phrases.append(f"with {way.enrolment} enrolment it takes {days} on average{until}")
     words = "; ".join(phrases)
     return f" {words[:1].upper()}{words[1:]}." if words else ""
@@ -234,7 +235,7 @@ def _outcomes_sentence(plan: Plan) -> str:
     if plan.bit_epsilons:
         how = (
             "numbers. With local trust, at ε = "
-            f"{listed([f'{each:g}' for each in plan.bit_epsilons])} each is sent as a "
+            f"{join_first([f'{each:g}' for each in plan.bit_epsilons])} each is sent as a "
             "randomised bit, which says nothing about the variance (from ε = "
             f"{MIN_LEVELS_EPSILON:g} on, one of three levels is sent, which does)"
         )
@@ -258,14 +259,14 @@ def _scenario(plan: Plan, name: str, title: str, about: str) -> Section:
 def _describe_scenario(plan: Plan, name: str) -> str:
     instance, past = plan.scenarios[name], describe_past_data(plan.scenarios[name])
     shown = (
-        [percent(mean) for mean in instance.means]
+        [format_percent(mean) for mean in instance.means]
         if instance.outcomes == YES_NO
         else [f"{mean:g}" for mean in instance.means]
     )
-    arms = [f"{closed(arm)} {mean}" for arm, mean in zip(instance.names, shown, strict=True)]
-    called = mean_words(instance.outcomes, instance.bounded).removesuffix(":").capitalize()
+    arms = [f"{isolate_name(arm)} {mean}" for arm, mean in zip(instance.names, shown, strict=True)]
+    called = describe_means(instance.outcomes, instance.is_bounded).removesuffix(":").capitalize()
     facts = [
-        past or f"{called}: {listed(arms)}{count_past_outcomes(instance)}",
+        past or f"{called}: {join_first(arms)}{count_past_outcomes(instance)}",
         *list_past_notes(instance),
         f"Best: {name_best_arms(plan, name)}",
     ]
@@ -280,7 +281,7 @@ def name_best_arms(plan: Plan, scenario: str) -> str:
     best = [
         name for name, mean in zip(arms.names, arms.means, strict=True) if mean == max(arms.means)
     ]
-    return f"{len(best)} arms alike" if len(best) > 4 else joined(best)
+    return f"{len(best)} arms alike" if len(best) > 4 else join_names(best)
 
 
 def _label(row: PlanRow, several: bool) -> str:
@@ -327,12 +328,14 @@ def _draw_ended(plan: Plan, rows: list[PlanRow], several: bool) -> Figure:
 
 def _participants_table(plan: Plan, rows: list[PlanRow], several: bool) -> Table:
     columns = {
-        "ε": [level(row.epsilon) for row in rows],
+        "ε": [format_epsilon(row.epsilon) for row in rows],
         "strategy": [_short_strategy(row) for row in rows] if several else ["–"],
-        "mean": [people(row.participants.mean) for row in rows],
-        "median": [people(row.participants.median) for row in rows],
+        "mean": [format_participants(row.participants.mean) for row in rows],
+        "median": [format_participants(row.participants.median) for row in rows],
         "10 … 90 %": [
-            f"{people(row.participants.q10)} … {people(row.participants.q90)}" for row in rows
+            f"{format_participants(row.participants.q10)} … "
+            f"{format_participants(row.participants.q90)}"
+            for row in rows
         ],
         "correct": [f"{row.correct:.1%}" for row in rows],
         "95 % interval": [" … ".join(f"{end:.1%}" for end in row.correct_interval) for row in rows],
@@ -340,10 +343,11 @@ def _participants_table(plan: Plan, rows: list[PlanRow], several: bool) -> Table
         if plan.max_participants is not None or any(row.unstopped for row in rows)
         else ["–"],
         "on the best arm": [f"{row.best_share:.0%}" for row in rows],
-        "interim analyses": [known(row.releases, ",.0f") for row in rows],
-        "cost of privacy": [price(row.privacy_cost) for row in rows],
+        "interim analyses": [format_known(row.releases, ",.0f") for row in rows],
+        "cost of privacy": [format_cost_of_privacy(row.privacy_cost) for row in rows],
         "lower bound": [
-            "–" if row.comparable_bound is None else people(row.comparable_bound) for row in rows
+            "–" if row.comparable_bound is None else format_participants(row.comparable_bound)
+            for row in rows
         ],
     }
     shown = {head: cells for head, cells in columns.items() if set(cells) != {"–"}}
@@ -358,7 +362,7 @@ def _participants_table(plan: Plan, rows: list[PlanRow], several: bool) -> Table
 
 def _inconclusive_head(plan: Plan) -> str:
     most = plan.max_participants
-    return "no end" if most is None else f"inconclusive at {people(most)}"
+    return "no end" if most is None else f"inconclusive at {format_participants(most)}"
 
 
 # --- power ----------------------------------------------------------------------------
@@ -369,7 +373,7 @@ def power_curves(plan: Plan, scenario: str) -> list[Curve]:
     curves: dict[tuple[str, str], list[Power]] = {}
     for point in plan.power:
         if point.scenario == scenario:
-            curves.setdefault((level(point.epsilon), point.strategy), []).append(point)
+            curves.setdefault((format_epsilon(point.epsilon), point.strategy), []).append(point)
     return [(epsilon, strategy, points) for (epsilon, strategy), points in curves.items()]
 
 
@@ -427,7 +431,7 @@ def _power(plan: Plan) -> Section:
             caption = f"Trials that end within {most}, by the true difference{where}."
             parts.append(make_power_table(curves, caption))
     if any(isinstance(part, Table) for part in parts):
-        runs = counted(min(point.runs for point in plan.power), "simulated trial")
+        runs = format_count(min(point.runs for point in plan.power), "simulated trial")
         near = (
             f" An arm within {plan.indifference_zone:g} of the best is a correct answer."
             if plan.indifference_zone
@@ -465,7 +469,7 @@ def _power_line(curve: Curve, several: bool) -> charts.PowerLine:
     epsilon, strategy, points = curve
     label = "no privacy" if epsilon == "none" else f"ε = {epsilon}"
     return charts.PowerLine(
-        f"{label}, {cut(strategy)}" if several else label,
+        f"{label}, {shorten(strategy)}" if several else label,
         tuple(point.shown_gap for point in points),
         tuple(point.correct for point in points),
         tuple(point.correct_interval[0] for point in points),
@@ -491,18 +495,20 @@ def _days(plan: Plan) -> Section:
         head = ["ε", "enrolment", "expected end", "10 … 90 %"]
         caption = "The day on which a trial ends."
         parts.append(
-            _ways_table(plan, head, lambda way: [level(way.epsilon), *end_cells(way)], caption)
+            _ways_table(
+                plan, head, lambda way: [format_epsilon(way.epsilon), *end_cells(way)], caption
+            )
         )
     return Section("Participants and days", parts)
 
 
 def _way_cells(way: Enrolment) -> list[str]:
     return [
-        level(way.epsilon),
+        format_epsilon(way.epsilon),
         way.enrolment,
-        people(way.participants.mean),
-        known(way.days.mean, ",.0f"),
-        f"{known(way.days.q10, ',.0f')} … {known(way.days.q90, ',.0f')}",
+        format_participants(way.participants.mean),
+        format_known(way.days.mean, ",.0f"),
+        f"{format_known(way.days.q10, ',.0f')} … {format_known(way.days.q90, ',.0f')}",
         f"{way.pipeline:,.0f}",
         f"{way.releases:,.0f}",
         f"{way.correct:.1%}",
@@ -512,8 +518,8 @@ def _way_cells(way: Enrolment) -> list[str]:
 def end_cells(way: Enrolment) -> list[str]:
     """Return enrolment, expected end and range of ends, if the first day is known."""
     end = way.end or {}
-    band = f"{day_words(end.get('q10'))} … {day_words(end.get('q90'))}"
-    return [way.enrolment, day_words(end.get("mean")), band]
+    band = f"{format_day(end.get('q10'))} … {format_day(end.get('q90'))}"
+    return [way.enrolment, format_day(end.get("mean")), band]
 
 
 def _ways_table(
@@ -535,12 +541,16 @@ def _calendar_sentences(plan: Plan) -> str:
     calendar = plan.calendar
     if calendar is None:
         return ""
-    begin = "" if plan.start is None else f"Enrolment begins on {day_words(plan.start)}. "
-    coming = counted(f"{calendar.accrual:.3g}", "participant comes", "participants come")
-    last = "" if calendar.last is None else f" (those after {calendar.last:g} count as the worst)"
+    begin = "" if plan.start is None else f"Enrolment begins on {format_day(plan.start)}. "
+    coming = format_count(f"{calendar.accrual:.3g}", "participant comes", "participants come")
+    last = (
+        ""
+        if calendar.last_day is None
+        else f" (those after {calendar.last_day:g} count as the worst)"
+    )
     words = (
-        f"{begin}{coming} a day ({calendar.accrual * MONTH:,.4g} a month); outcomes are recorded "
-        f"after {calendar.delay.words}{last}"
+        f"{begin}{coming} a day ({calendar.accrual * DAYS_PER_MONTH:,.4g} a month); outcomes are "
+        f"recorded after {calendar.delay.describe}{last}"
     )
     if calendar.lost:
         words += (
@@ -574,7 +584,9 @@ def explain_slower(plan: Plan) -> str:
         for way in reversed([way for way in waiting if way.epsilon is not None]):
             same = way.scenario == bare.scenario and way.releases < bare.releases
             if same and (way.days.mean or 0) < (bare.days.mean or 0):
-                analyses = counted(f"{bare.releases:,.0f}", "interim analysis", "interim analyses")
+                analyses = format_count(
+                    f"{bare.releases:,.0f}", "interim analysis", "interim analyses"
+                )
                 return (
                     "With waiting enrolment a trial without privacy takes longer here, however "
                     f"many participants it saves: it has {analyses}, not {way.releases:,.0f} (ε = "
@@ -591,7 +603,7 @@ def _draw_ends(plan: Plan) -> Figure:
     for way in plan.enrolments:
         private = "no privacy" if way.epsilon is None else f"ε = {way.epsilon:g}"
         words = [way.scenario if several[0] else "", private, way.strategy if several[1] else ""]
-        label = ", ".join(cut(word) for word in (*words, way.enrolment) if word)
+        label = ", ".join(shorten(word) for word in (*words, way.enrolment) if word)
         low, mean, high = (
             math.nan if number is None else number
             for number in (way.days.q10, way.days.mean, way.days.q90)
@@ -616,18 +628,19 @@ def _ranges(plan: Plan) -> Section:
     rows = [
         [
             f"{row.low:.12g} to {row.high:.12g} ({row.name})",
-            people(row.participants.mean),
-            people(row.participants.median),
-            f"{people(row.participants.q10)} … {people(row.participants.q90)}",
+            format_participants(row.participants.mean),
+            format_participants(row.participants.median),
+            f"{format_participants(row.participants.q10)} … "
+            f"{format_participants(row.participants.q90)}",
             f"{row.correct:.1%}",
-            known(row.times, ".2f"),
+            format_known(row.times, ".2f"),
         ]
         for row in plan.ranges
     ]
     head = ["range", "mean", "median", "10 … 90 %", "correct", "times the given one"]
     caption = (
-        f"Participants a trial takes; {counted(plan.ranges[0].runs, 'simulated trial')} in each "
-        "row."
+        f"Participants a trial takes; {format_count(plan.ranges[0].runs, 'simulated trial')} in "
+        "each row."
     )
     if plan.max_participants is not None:
         caption += (
@@ -670,7 +683,7 @@ def _example(plan: Plan) -> Section | None:
     if epsilon == plan.affordable_epsilon:
         afford = f"This ε is what a budget of {plan.budget:,} participants affords."
         parts.insert(0, Paragraph(afford))
-    if bits and chosen.results.stopped.any() and instance.unique:
+    if bits and chosen.results.stopped.any() and instance.is_unique:
         parts.append(_draw_allocation(chosen.results))
     return Section(f"An example: one simulated trial at ε = {epsilon:.3g}", parts)
 
@@ -686,13 +699,13 @@ def _draw_allocation(results: Results) -> Figure:
 
 def describe_path(path: RunPath) -> str:
     """Describe one simulated trial in a sentence."""
-    analyses = counted(len(path.samples), "interim analysis", "interim analyses")
+    analyses = format_count(len(path.samples), "interim analysis", "interim analyses")
     analyses = "every sample is a release" if path.thinned else analyses
     end = f"identifies {path.names[path.recommendation]} as the best arm"
     end = end if path.stopped else "ends inconclusive"
     return (
         f"The first simulated trial, {path.strategy}: {analyses}, and after "
-        f"{people(path.samples[-1])} participants it {end}."
+        f"{format_participants(path.samples[-1])} participants it {end}."
     )
 
 
@@ -763,11 +776,11 @@ def explain_low_cost(rows: Sequence[PlanRow]) -> str:
         return ""
     same = {one.shown for one in cheap if one.without_privacy() is not None}
     others = {one.shown for one in cheap} - same
-    why = [f"{joined(sorted(same))} has other rounds and other bets with noise than without"]
+    why = [f"{join_names(sorted(same))} has other rounds and other bets with noise than without"]
     why = why if same else []
     if others:
         are = "is" if len(others) == 1 else "are"
-        why.append(f"{joined(sorted(others))} {are} compared with another strategy, ttucb")
+        why.append(f"{join_names(sorted(others))} {are} compared with another strategy, ttucb")
     return (
         "A cost below 1 does not mean that privacy saves participants. The noise costs so little "
         f"here that other differences weigh more: {', '.join(why)}, and averages of simulated "

@@ -9,14 +9,14 @@ from discreet.reports.charts.style import arms_shown, short_names
 from discreet.reports.document import Document, List, Note, Paragraph, Part, Section, Table
 from discreet.scale import Scale
 from discreet.wording import (
-    closed,
-    correctness_words,
-    counted,
-    full_people,
-    known,
-    listed,
-    privacy_words,
-    ratio,
+    describe_correctness,
+    describe_privacy,
+    format_count,
+    format_known,
+    format_participants_full,
+    format_ratio,
+    isolate_name,
+    join_first,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def describe_past_data(arms: Instance) -> str | None:
     if scale is None:
         return None
     means = zip(arms.names, arms.means, strict=True)
+    parts = [f"{isolate_name(name)} {format_in_units(mean, scale)}" for name, mean in means]
     return (
-        f"{listed([f'{closed(name)} {format_in_units(mean, scale)}' for name, mean in means])} on "
-        f"average{count_past_outcomes(arms)}, range {scale.low:.12g} to {scale.high:.12g}, "
-        f"{'more' if scale.direction == 'max' else 'less'} is better"
+        f"{join_first(parts)} on average{count_past_outcomes(arms)}, range {scale.low:.12g} to "
+        f"{scale.high:.12g}, {'more' if scale.direction == 'max' else 'less'} is better"
     )
 
 
@@ -65,8 +65,8 @@ def count_past_outcomes(arms: Instance) -> str:
     if not isinstance(arms, Sampled):
         return ""
     if len(set(arms.counts)) == 1:
-        return f" ({counted(arms.counts[0], 'participant')} each)"
-    return f" ({listed([str(count) for count in arms.counts])} participants)"
+        return f" ({format_count(arms.counts[0], 'participant')} each)"
+    return f" ({join_first([str(count) for count in arms.counts])} participants)"
 
 
 def list_past_notes(arms: Instance) -> list[str]:
@@ -87,8 +87,8 @@ def list_past_notes(arms: Instance) -> list[str]:
     if few:
         have = "has" if len(few) == 1 else "have"
         notes.append(
-            f"{listed(few)} {have} fewer than {FEW_OUTCOMES} past outcomes, which are drawn again "
-            "and again: this plan is hardly more than a guess"
+            f"{join_first(few)} {have} fewer than {FEW_OUTCOMES} past outcomes, which are drawn "
+            "again and again: this plan is hardly more than a guess"
         )
     return notes
 
@@ -96,7 +96,7 @@ def list_past_notes(arms: Instance) -> list[str]:
 def format_in_units(mean: float, scale: Scale) -> str:
     """Format a mean in the units of the outcomes, to a few thousandths of the range."""
     digits = max(0, 3 - math.floor(math.log10(scale.high - scale.low)))
-    return f"{round(scale.shown(mean), digits):.12g}"
+    return f"{round(scale.convert_to_outcome(mean), digits):.12g}"
 
 
 # --- bounds ---------------------------------------------------------------------------
@@ -108,19 +108,19 @@ def bounds_document(found: "Bounds") -> Document:
     and the rest for outcomes rounded to bits.
     """
     instance, bits = found.instance, found.rounded_to_bits
-    kind = "arms" if instance.bounded else f"Gaussian arms with σ = {instance.sigma:g}"
+    kind = "arms" if instance.is_bounded else f"Gaussian arms with σ = {instance.sigma:g}"
     lead = (
         f"{instance.arms} {kind}, {instance.names[instance.best]} is best; error rate δ = "
         f"{found.delta:g}."
     )
     sections = [Section("", [Paragraph(_bound_sentence(found))])]
-    if instance.bounded:
+    if instance.is_bounded:
         tables = [_lower_bounds_table(found)]
         if bits:
             tables.insert(0, _floors_table(found))
         sections.append(Section("Lower bounds with privacy", [*tables, *_bounds_notes(found)]))
     sections.append(Section("Ideal allocation", _allocation(found)))
-    if not instance.bounded:
+    if not instance.is_bounded:
         words = "For unbounded rewards there are no bounds with privacy."
         sections.append(Section("", [Note(words)]))
     more = (
@@ -136,8 +136,8 @@ def _bound_sentence(found: "Bounds") -> str:
             "With an error rate of 1/2 or more no samples are needed, so the lower bounds say "
             "nothing."
         )
-    least = full_people(found.lower_bound if found.floor is None else found.floor)
-    if not found.instance.bounded:
+    least = format_participants_full(found.lower_bound if found.floor is None else found.floor)
+    if not found.instance.is_bounded:
         which = " that keeps this error rate for all Gaussian arms with this σ"
     elif found.rounded_to_bits:
         which = " that keeps this error rate however rewards are spread over [0, 1]"
@@ -148,7 +148,11 @@ def _bound_sentence(found: "Bounds") -> str:
 
 def _floors_table(found: "Bounds") -> Table:
     rows = [
-        [f"{row.epsilon:g}", full_people(row.floor_global or 0), full_people(row.floor_local or 0)]
+        [
+            f"{row.epsilon:g}",
+            format_participants_full(row.floor_global or 0),
+            format_participants_full(row.floor_local or 0),
+        ]
         for row in found.per_epsilon
     ]
     caption = "The floor: at least this many samples on average under ε-privacy."
@@ -161,18 +165,18 @@ def _lower_bounds_table(found: "Bounds") -> Table:
     rows = [
         [
             f"{row.epsilon:g}",
-            full_people(row.lower_bound_global),
-            ratio(row.cost_global),
+            format_participants_full(row.lower_bound_global),
+            format_ratio(row.cost_global),
             row.regime_global,
-            full_people(row.lower_bound_local_both),
-            ratio(row.cost_local),
+            format_participants_full(row.lower_bound_local_both),
+            format_ratio(row.cost_local),
             row.regime_local,
         ]
         for row in found.per_epsilon
     ]
     caption = "At least this many samples on average under ε-privacy"
     if found.rounded_to_bits:
-        caption += f", {ROUNDED} ({full_people(found.lower_bound)} without privacy)"
+        caption += f", {ROUNDED} ({format_participants_full(found.lower_bound)} without privacy)"
     words = ["regime", "regime, nobody trusted"]
     return Table(head, rows, f"{caption}.", words=words, optional=words[::-1])
 
@@ -233,8 +237,8 @@ def simulation_document(found: dict[str, Any], instance: Instance, design: str =
     """Build the document of a simulation. `design` lists further options of the
     strategy.
     """
-    privacy = privacy_words(found["privacy"])
-    correctness = correctness_words(found["correctness"], find_scale(instance))
+    privacy = describe_privacy(found["privacy"])
+    correctness = describe_correctness(found["correctness"], find_scale(instance))
     items = [f"Privacy: {privacy}.", f"Error rate: {correctness}."]
     if past := describe_past_data(instance):
         items += [f"Data: {past}.", *(f"{note}." for note in list_past_notes(instance))]
@@ -246,10 +250,10 @@ def simulation_document(found: dict[str, Any], instance: Instance, design: str =
         total = sum(found["pulls_mean"])
         spread = zip(instance.names, found["pulls_mean"], strict=True)
         shares = [f"{name} {pulls / total:.1%}" for name, pulls in spread]
-        parts.append(Paragraph(f"Samples by arm: {listed(shares)}."))
+        parts.append(Paragraph(f"Samples by arm: {join_first(shares)}."))
     lead = (
         f"{found['strategy']} with the {found['threshold']} threshold"
-        f"{f' ({design})' if design else ''}, {counted(found['runs'], 'run')} in "
+        f"{f' ({design})' if design else ''}, {format_count(found['runs'], 'run')} in "
         f"{found['seconds']:.2f} s."
     )
     return Document("Simulation", [Section("", parts)], lead)
@@ -290,9 +294,9 @@ def sweep_document(rows: list[dict[str, Any]], folder: str) -> Document:
         for instance in dict.fromkeys(row["instance"] for row in shown)
     ]
     notes = [
-        f"{counted(rows[0]['runs'], 'run')} in each cell; samples are means over the runs that "
-        "stopped. No strategy with that privacy needs fewer samples on average than the lower "
-        f"bound. All numbers are in {folder}/table.parquet."
+        f"{format_count(rows[0]['runs'], 'run')} in each cell; samples are means over the runs "
+        "that stopped. No strategy with that privacy needs fewer samples on average than the "
+        f"lower bound. All numbers are in {folder}/table.parquet."
     ]
     if any(row["threshold"] == "empirical" for row in rows):
         notes.append("The empirical thresholds have no guarantee: the error rate may exceed δ.")
@@ -311,13 +315,13 @@ def _sweep_table(instance: str, rows: list[dict[str, Any]]) -> Table:
         cells.append(
             [
                 ", ".join(filter(None, [row["strategy"], *threshold, row["options"]])),
-                known(row["epsilon"], "g"),
+                format_known(row["epsilon"], "g"),
                 f"{row['delta']:g}",
                 *(
-                    "–" if row[key] is None else full_people(row[key])
+                    "–" if row[key] is None else format_participants_full(row[key])
                     for key in ("mean", "sem", "lower_bound")
                 ),
-                known(row.get("days_mean"), ",.0f"),
+                format_known(row.get("days_mean"), ",.0f"),
                 str(row["errors"]),
                 str(row["unstopped"]),
             ]

@@ -61,7 +61,7 @@ from discreet.reports.trial_text import (
     quotes,
     site_rows,
 )
-from discreet.scale import Scale, ends_of, is_yes_no, yes_no_words
+from discreet.scale import Scale, check_range, describe_yes_no, is_yes_no
 from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import RESTORED, RESTORED_WORDS
@@ -78,12 +78,12 @@ from discreet.trials.status import AuditEntry, Status, Verification
 from discreet.trials.transcript import check_parsed_transcript, read_transcript
 from discreet.validation import check_whole
 from discreet.wording import (
-    as_sure,
-    counted,
-    interval_ends,
-    lead_words,
-    percent,
-    privacy_words,
+    describe_lead,
+    describe_privacy,
+    format_count,
+    format_interval,
+    format_percent,
+    format_to_precision,
 )
 
 Said = Mapping[str, Any]
@@ -132,13 +132,13 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
 
 def scale_of(protocol: Said) -> Scale:
     """How outcomes become rewards, and back."""
-    return Scale(*ends_of(protocol["range"]), protocol["direction"])
+    return Scale(*check_range(protocol["range"]), protocol["direction"])
 
 
 def _outcomes(protocol: Said) -> str:
     outcomes = Strategy.from_dict(protocol["strategy"]).outcomes
     if is_yes_no(scale_of(protocol), outcomes):
-        return yes_no_words(protocol["direction"])
+        return describe_yes_no(protocol["direction"])
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     low, high = protocol["range"]
     return f"{low:g} to {high:g}, {better}"
@@ -237,7 +237,7 @@ def _assigned(said: dict[str, Any], course: Course) -> Box:
     randomisation, sites = said["protocol"]["randomisation"], {*course.sites} - {None}
     lines = [_people(said["status"]["participants"])]
     if sites:
-        lines.append(f"from {counted(len(sites), 'site')}")
+        lines.append(f"from {format_count(len(sites), 'site')}")
     return Box("Assigned" if randomisation == FIXED else "Assigned at random", lines)
 
 
@@ -259,7 +259,7 @@ def _draw_arm_boxes(
             for arm, (name, count) in enumerate(zip(names, each, strict=True))
         ]
     least, most = min(each), max(each)
-    people = counted(f"{least}" if least == most else f"{least} to {most}", "person", "people")
+    people = format_count(f"{least}" if least == most else f"{least} to {most}", "person", "people")
     lines = _lines(assigned.total(), used.total(), "not looked at")
     return [Box(f"{len(names)} arms", [f"{people} each: see the table", *lines])]
 
@@ -297,7 +297,7 @@ def _table(
 
 
 def _people(count: int) -> str:
-    return counted(count, "person", "people")
+    return format_count(count, "person", "people")
 
 
 STATED = "Stated by those who publish this page; not in the record, and not checked:"
@@ -458,7 +458,7 @@ def status_document(status: Status, protocol: Protocol | None = None) -> Documen
     """
     said = status.to_dict()
     promised = [
-        f"Privacy: {privacy_words(status.privacy)}; {status.retain}.",
+        f"Privacy: {describe_privacy(status.privacy)}; {status.retain}.",
         *(f"{title}: {words}." for title, words in promises(said)),
     ]
     if status.out_of_range:
@@ -534,7 +534,7 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
 def _leads(status: dict[str, Any]) -> list[Part]:
     """List what was released in place of means."""
     leads = [
-        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
+        describe_lead(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
         for lead in status["leads"]
     ]
     return [List(leads)] if leads else []
@@ -558,20 +558,20 @@ def _found(status: dict[str, Any]) -> list[str]:
 
 
 def _make_arms_table(status: dict[str, Any], compared: Compared | None) -> Table:
-    level = percent(1 - status["delta"])
+    level = format_percent(1 - status["delta"])
     head, words = (
         ["arm", "people", "outcomes behind the mean", "private mean"],
         "Private means carry noise.",
     )
     rows = []
     for arm in status["arms"]:
-        mean = "–" if arm["mean"] is None else as_sure(arm["mean"], arm["interval"])
+        mean = "–" if arm["mean"] is None else format_to_precision(arm["mean"], arm["interval"])
         rows.append([arm["name"], str(arm["assigned"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
         head.append(f"{level} interval")
         words += f" {interval_words(status, level)}"
         for row, arm in zip(rows, status["arms"], strict=True):
-            row.append("–" if arm["interval"] is None else interval_ends(arm["interval"]))
+            row.append("–" if arm["interval"] is None else format_interval(arm["interval"]))
     if compared and any(value is not None for value in compared.best):
         head.append('p-value of "is the best"')
         words += (
@@ -617,13 +617,13 @@ WHY = {
 def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any]) -> Section:
     """Each arm against one of them, with what a reader has to know of it."""
     names = [arm["name"] for arm in status["arms"]]
-    level = percent(compared.level)
+    level = format_percent(compared.level)
     head = ("arm", "difference", f"{level} interval", "p-value")
     rows = [
         [
             names[row.arm],
-            as_sure(row.difference, row.interval, "+"),
-            interval_ends(row.interval),
+            format_to_precision(row.difference, row.interval, "+"),
+            format_interval(row.interval),
             _p_value(row.p_value),
         ]
         for row in compared.rows
@@ -685,7 +685,7 @@ def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     if not acts:
         return [Paragraph("None: the record contains no action by a manager.")]
     moments = [
-        f"{counted(moment.people, 'person', 'people')}, {counted(moment.looks, 'look')}"
+        f"{format_count(moment.people, 'person', 'people')}, {format_count(moment.looks, 'look')}"
         for moment in course.acts
     ]
     moments += [""] * (len(acts) - len(moments))
@@ -712,8 +712,8 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(
-            f"Looks: {course.looks}, which released {counted(status['releases'], 'number')}, each "
-            f"of at most {sign} = {max(spent):.6g}{beside}; each person is in one of them, so "
+            f"Looks: {course.looks}, which released {format_count(status['releases'], 'number')}, "
+            f"each of at most {sign} = {max(spent):.6g}{beside}; each person is in one of them, so "
             f"the whole transcript has {sign} = {strategy[level]:g}{beside}. A person who took "
             f"part k times has k times that.{_restored(status)}"
         )

@@ -18,8 +18,8 @@ from discreet.reports.document import Figure
 from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
 from discreet.trials.record import Event, PublicState, Replay
 from discreet.trials.responses import payable_delta
-from discreet.validation import quoted
-from discreet.wording import cut
+from discreet.validation import quote
+from discreet.wording import shorten
 
 SHOWN = 400
 """Points of a picture; with more looks some are left out."""
@@ -119,7 +119,7 @@ class Course:
         self.margins.append(Margin(first["arm"], other, people, lead, near, self._centre))
 
     def _keep(self, replay: Replay) -> None:
-        run, shown = replay.state.run, replay.protocol.scale.shown
+        run, shown = replay.state.run, replay.protocol.scale.convert_to_outcome
         means = [np.nan if mean is None else shown(mean) for mean in run.list_means()]
         shares = [np.nan if share is None else share for share in run.measure_evidence()]
         low = high = [np.nan] * run.arms
@@ -213,7 +213,7 @@ def check_control(control: str | None, arms: Sequence[str]) -> None:
     """Refuse a control that is no arm of the trial."""
     if control is not None and control not in arms:
         raise InvalidInputError(
-            f"control must be an arm of the trial, one of {', '.join(arms)}; got {quoted(control)}"
+            f"control must be an arm of the trial, one of {', '.join(arms)}; got {quote(control)}"
         )
 
 
@@ -245,7 +245,7 @@ def _comparison(arm: int, now: PublicState, pair: Pair, pairs: int) -> Compariso
     strategy, scale = now.protocol.strategy, now.protocol.scale
     # The other pairs, and what discrete noise costs beyond continuous noise.
     price = pairs * strategy.delta / payable_delta(strategy)
-    unit = scale.shown(1.0) - scale.shown(0.0)
+    unit = scale.convert_to_outcome(1.0) - scale.convert_to_outcome(0.0)
     low, high = sorted(unit * end for end in pair.interval(strategy.delta / price))
     p_value = min((1 + now.management.added_arms) * price * max(pair.p_value(), MIN_P_VALUE), 1.0)
     return Comparison(arm, unit * pair.difference, (low, high), p_value)
@@ -332,7 +332,7 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
         f"The differences from {names[compared.reference]} with their intervals; to the {better} "
         f"of the line an arm did better.{_left_out(len(compared.rows))}"
     )
-    span, other = (-reach, reach), cut(names[compared.reference])
+    span, other = (-reach, reach), shorten(names[compared.reference])
     data = charts.Forest(rows, "difference from", span, len(ordered), True, other)
     return [Figure(lambda: charts.render(charts.draw_forest(data)), words, words)]
 

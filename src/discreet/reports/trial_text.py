@@ -19,13 +19,13 @@ from discreet.trials.settings import (
     SCHEDULED,
 )
 from discreet.wording import (
-    closed,
-    counted,
-    joined,
-    percent,
-    privacy_words,
-    times_as_likely,
-    unprotected_words,
+    describe_privacy,
+    describe_unprotected,
+    format_count,
+    format_likelihood_ratio,
+    format_percent,
+    isolate_name,
+    join_names,
 )
 
 Said = Mapping[str, Any]
@@ -49,8 +49,8 @@ def duration_words(seconds: float) -> str:
     for unit, size in UNITS.items():
         count, rest = divmod(seconds, size)
         if count and not rest:
-            return counted(f"{count:.0f}", unit[:-1])
-    return counted(f"{seconds:g}", "second")
+            return format_count(f"{count:.0f}", unit[:-1])
+    return format_count(f"{seconds:g}", "second")
 
 
 def flow_words(status: Said) -> str:
@@ -62,20 +62,20 @@ def flow_words(status: Said) -> str:
     here = f"{status['participants']:,} of at most {status['max_participants']:,} people"
     pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
-        left = counted(pending, "outcome was", "outcomes were")
+        left = format_count(pending, "outcome was", "outcomes were")
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
     if status["release"] != RELEASE[SCHEDULED]:
         if not status["pending"]:
             known = "in or too late" if status["past_deadline"] else "in"
             return f"{here}; all outcomes are {known}.{past_words(status)}"
         waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
-        out = counted(pending, "outcome is", "outcomes are")
+        out = format_count(pending, "outcome is", "outcomes are")
         return f"{here}; {out} not in{waits}.{past_words(status)}"
-    left = counted(pending, "outcome, told or not, has", "outcomes, told or not, have")
+    left = format_count(pending, "outcome, told or not, has", "outcomes, told or not, have")
     words = f"{here}; {left} not been looked at yet"
     if at := status["next_release"]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        looked = counted(f"{status['waiting']:,}", "of them is", "of them are")
+        looked = format_count(f"{status['waiting']:,}", "of them is", "of them are")
         words += f"; {looked} looked at after {moment} UTC"
     return f"{words}.{past_words(status)}"
 
@@ -85,7 +85,7 @@ def past_words(status: Said) -> str:
     past = status["past_deadline"]
     if not past:
         return ""
-    whose = counted(f"{past:,}", "person", "people")
+    whose = format_count(f"{past:,}", "person", "people")
     return f" The deadline of {whose} has passed, whether their outcomes were told or not."
 
 
@@ -170,7 +170,11 @@ def level_words(status: Said) -> str:
     ]
     if len(level) < 2:
         return ""
-    return f"{len(level)} arms" if len(level) > FEW_ARMS else joined([closed(a) for a in level])
+    return (
+        f"{len(level)} arms"
+        if len(level) > FEW_ARMS
+        else join_names([isolate_name(a) for a in level])
+    )
 
 
 def _apart(best: str, status: Said) -> set[str]:
@@ -214,7 +218,7 @@ def answer_words(status: Said) -> str:
     guarantee = status["guarantee"].partition(". ")[0]
     if status["error_rate"] is None:
         return f"{named}. No error probability is claimed: {guarantee}."
-    rate = percent(status["error_rate"])
+    rate = format_percent(status["error_rate"])
     return (
         f"{named} whose error probability is at most {rate}. {guarantee[0].upper()}{guarantee[1:]}."
     )
@@ -227,15 +231,15 @@ def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = No
     beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
     return (
         f"whatever one person's outcome was, {_likely_words(epsilon)} (ε = {epsilon:g}){beside}. "
-        f"In technical terms: {privacy_words(words)}"
+        f"In technical terms: {describe_privacy(words)}"
     )
 
 
 def _likely_words(epsilon: float) -> str:
     """How much another outcome may change what is shown, true at every level."""
-    times = times_as_likely(epsilon)
+    times = format_likelihood_ratio(epsilon)
     if not times:
-        return unprotected_words("what is published", " with another outcome")
+        return describe_unprotected("what is published", " with another outcome")
     return (
         "the probability of everything that is published would have been at most "
         f"{times} times (e^ε) as large or as small with another outcome"
@@ -329,7 +333,7 @@ def privacy_quote(said: Said) -> str:
     protocol, status = said["protocol"], said["status"]
     strategy = Strategy.from_dict(protocol["strategy"])
     model = strategy.trust_model
-    if not model.private:
+    if not model.is_private:
         return (
             "No privacy is promised: everything published about this trial was computed from the "
             "outcomes as they are, without noise."
@@ -366,9 +370,9 @@ def _factor(strategy: Strategy) -> str:
     if strategy.rho is not None or strategy.epsilon is None:
         return ""
     another = ": had that outcome been another one,"
-    times = times_as_likely(strategy.epsilon)
+    times = format_likelihood_ratio(strategy.epsilon)
     if not times:
-        return unprotected_words(f"{another} a result")
+        return describe_unprotected(f"{another} a result")
     rare = "" if strategy.gamma is None else f", apart from a probability of {strategy.gamma:g}"
     return (
         f"{another} no result would have been more than {times} times as likely, or as "

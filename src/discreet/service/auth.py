@@ -16,7 +16,7 @@ from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
 from discreet.trials.store.tokens import Token, TokenTable
 from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, ROLES, SITE, STAFF, VERBS
-from discreet.validation import quoted
+from discreet.validation import quote
 
 REMEMBERED = 1.0
 """Seconds for which a token that was found is not looked up again: so long may one that
@@ -191,7 +191,7 @@ def _check_name(name: str) -> str:
 def _check_scope(role: str, trial: str | None, site: str | None, person: str | None) -> None:
     """Refuse a role with a reach that it cannot have."""
     if role not in ROLES:
-        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
+        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quote(role)}")
     if (site is not None) != (role == SITE) and role != PARTICIPANT:
         raise InvalidInputError("a token of the role site must name a site, and no other token may")
     if role in (SITE, PARTICIPANT) and trial is None:
@@ -210,7 +210,7 @@ def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
     sites = [one.name for one in status.sites]
     if site not in sites:
         raise InvalidInputError(
-            f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another one "
+            f"this trial has no site {quote(site)}; its sites: {', '.join(sites)}. Another one "
             "can be opened under Manage, or with discreet trial manage"
         )
 

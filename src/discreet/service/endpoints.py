@@ -27,7 +27,7 @@ from discreet.trials.status import Status, Verification
 from discreet.trials.store.tokens import Token
 from discreet.trials.trial import start
 from discreet.trials.verbs import VERBS, Body, Done, Text, Verb
-from discreet.validation import quoted, read_whole
+from discreet.validation import quote, read_whole
 
 
 class NewTrialBody(Body):
@@ -182,7 +182,7 @@ def strategy_of(said: dict[str, Any]) -> Strategy:
     try:
         return preset(**given)
     except TypeError:
-        known = ", ".join(sorted(map(quoted, given)))
+        known = ", ".join(sorted(map(quote, given)))
         raise InvalidInputError(f"{name} does not take one of these: {known}") from None
 
 
@@ -191,7 +191,7 @@ def start_trial(home: Home, who: str, strategy: Strategy, said: dict[str, Any]) 
     settings = {**said, "script": script_for(strategy)}
     protocol = new_protocol(strategy=strategy, **settings)
     start(home.url, protocol, who)
-    words = explain_rounding(strategy, protocol.scale.numbers)
+    words = explain_rounding(strategy, protocol.scale.is_numbers)
     warned = (Warned(RoundedWarning.__name__, words),) if words else ()
     return StartedTrial(protocol.name, warned)
 

@@ -40,7 +40,7 @@ from discreet.trials.store.tokens import Token, TokenTable
 from discreet.trials.transcript import check_head
 from discreet.trials.trial import Trial, TrialUser
 from discreet.trials.verbs import PARTICIPANT, SITE, Arguments, Result, Verb
-from discreet.validation import quoted
+from discreet.validation import quote
 
 STATIC = Path(__file__).parent / "static"
 RESPOND = STATIC / "respond.js"
@@ -376,7 +376,7 @@ class Home:
     def check_there(self, name: str | None) -> None:
         """Refuse a trial that is not there; of the others nobody learns the names."""
         if name is not None and name not in self.store.list_names():
-            raise NotHereError(f"there is no trial {quoted(name)} here")
+            raise NotHereError(f"there is no trial {quote(name)} here")
 
 
 PATH = "/a"

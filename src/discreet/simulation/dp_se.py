@@ -21,7 +21,7 @@ from discreet.simulation.laws import Generator, Laws, draw_reward, draw_sum
 from discreet.strategies.dp_se import Epochs, end_epoch, make_epochs
 from discreet.strategies.sampling import find_best_arm
 from discreet.strategies.strategy import Strategy
-from discreet.theory.thresholds import epoch_length
+from discreet.theory.thresholds import compute_epoch_length
 
 DRAWS_PER_PARTICIPANT = True
 """Arms may drift, see `engine.select_runner`."""
@@ -95,7 +95,7 @@ def play_epochs(
         state.mean[arm], state.active[arm], state.pulls[arm] = 0.0, True, 0
     samples, rounds, left = 0, 0, arms
     while left > 1:
-        length = epoch_length(left, rounds + 1, epsilon, delta)
+        length = compute_epoch_length(left, rounds + 1, epsilon, delta)
         if length > (cap - samples) // left:
             spread_cut_epoch(cap - samples, left, state.active, state.pulls)
             samples = cap

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._types import Flags, Floats, Ints, Progress
-from discreet.accrual import Calendar, Delay, calendar_of
+from discreet.accrual import Calendar, Delay, make_calendar
 from discreet.errors import InvalidInputError
 from discreet.instances import STEADY, UNBOUNDED, Bernoulli, Beta, Drifting, Instance
 from discreet.past_data import Sampled
@@ -30,7 +30,7 @@ from discreet.strategies.phased.state import check_grid, make_grid
 from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import is_rounded_to_bits
-from discreet.theory.thresholds import epoch_length
+from discreet.theory.thresholds import compute_epoch_length
 from discreet.validation import check_progress, check_whole
 from discreet.version import __version__
 
@@ -118,7 +118,7 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
             "days are not simulated with one global episode: leave accrual out, or use "
             "episodes='arm'"
         )
-    if not calendar.simple:
+    if not calendar.is_simple:
         why = (
             "continuous enrolment is for bet-se, whose error rate is proved for it"
             if calendar.continuous
@@ -161,7 +161,7 @@ def count_cut_epoch(strategy: Strategy, outcomes: RunResults, row: int) -> int:
     pulls, whole, epsilon = outcomes.pulls[row], 0, float(strategy.epsilon or 0)
     for epoch in range(1, int(outcomes.rounds[row]) + 1):
         left = int((pulls > whole).sum())
-        whole += int(epoch_length(left, epoch, epsilon, strategy.delta))
+        whole += int(compute_epoch_length(left, epoch, epsilon, strategy.delta))
     return int(np.maximum(pulls - whole, 0).sum())
 
 
@@ -315,7 +315,7 @@ def simulate(
     last outcome) or `clock` (the deadline after the last assignment).
     """
     check_progress(progress)
-    calendar = calendar_of(accrual, delay, deadline, enrolment, release)
+    calendar = make_calendar(accrual, delay, deadline, enrolment, release)
     cap = check_simulation(instance, strategy, runs, seed, max_samples, first_run, calendar)
     for reason in list_reasons_not_to_stop(instance, strategy):
         warnings.warn(
@@ -363,7 +363,7 @@ def _simulate(
         runner, outcomes, done, seed, first_run // runner.runs_per_generator, workers, progress
     )
     finished = outcomes.select(done)
-    if calendar is not None and calendar.simple:
+    if calendar is not None and calendar.is_simple:
         add_days(strategy, calendar, finished)
     return Results(
         samples=finished.samples,
@@ -437,7 +437,7 @@ def check_simulation(
         )
     if calendar is not None:
         check_calendar(instance, strategy, calendar)
-    slow = isinstance(instance, Drifting) or (calendar is not None and not calendar.simple)
+    slow = isinstance(instance, Drifting) or (calendar is not None and not calendar.is_simple)
     one_by_one = slow or (
         isinstance(instance, SAMPLE_BY_SAMPLE_LAWS)
         and (strategy.spec.each_answer or not is_rounded_to_bits(strategy))
@@ -457,7 +457,7 @@ def check_rewards(instance: Instance, strategy: Strategy) -> None:
     """Refuse arms whose rewards the strategy is not made for."""
     if strategy.spec.own:
         return
-    if not instance.bounded and strategy.sigma is None:
+    if not instance.is_bounded and strategy.sigma is None:
         if "sigma" not in strategy.spec.options:
             raise InvalidInputError(f"{strategy.name} is not for Gaussian arms: {UNBOUNDED}")
         raise InvalidInputError(
@@ -527,7 +527,7 @@ def select_runner(
 
     loop = import_module(f"discreet.simulation.{strategy.spec.family}")
     laws = make_laws(instance)
-    if calendar is not None and not calendar.simple:
+    if calendar is not None and not calendar.is_simple:
         from discreet.simulation.betting import make_calendar_runner as late_runner
 
         return late_runner(strategy, laws, cap, calendar)

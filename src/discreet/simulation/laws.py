@@ -17,7 +17,7 @@ from discreet.instances import (
     Drifting,
     Gaussian,
     Instance,
-    shift,
+    compute_shift,
 )
 from discreet.jit import jit
 from discreet.past_data import Sampled
@@ -197,7 +197,7 @@ def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
     """The chance that an arm's reward, rounded at random to a bit, is 1 for this person
     (counted from 0).
     """
-    moved = laws.mean[arm] + shift(laws.drift, person)
+    moved = laws.mean[arm] + compute_shift(laws.drift, person)
     return float(min(max(moved, laws.least), laws.most))
 
 

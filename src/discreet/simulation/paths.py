@@ -59,7 +59,7 @@ from discreet.strategies.stream import (
     measure_stream_evidence,
 )
 from discreet.strategies.units import BITS, compute_noise_scale, is_rounded_to_bits
-from discreet.theory.thresholds import epoch_length
+from discreet.theory.thresholds import compute_epoch_length
 
 Player = Callable[[Generator], RunResult]
 """Plays one run."""
@@ -311,7 +311,7 @@ def _make_top_two_path(
 
 def _clip_interval(instance: Instance, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Intervals within what means can be: rewards from 0 to 1, if they are bounded."""
-    return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if instance.bounded else (low, high)
+    return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if instance.is_bounded else (low, high)
 
 
 def _select_rows(trace: Floats, arms: int, most: int) -> _TraceRows:
@@ -370,7 +370,7 @@ def _trace_epochs(
     samples, left = 0, arms
     while left > 1:
         epoch = len(rows) + 1
-        length = epoch_length(left, epoch, epsilon, strategy.delta)
+        length = compute_epoch_length(left, epoch, epsilon, strategy.delta)
         if length > (cap - samples) // left:
             break
         played = state.active.copy()

@@ -45,7 +45,7 @@ from discreet.strategies.stream import (
 )
 from discreet.strategies.stream_bounds import MeanBounds, can_be_certain, is_unchanged, make_bounds
 from discreet.strategies.units import compute_noise_scale
-from discreet.theory.divergences import GAUSSIAN, KL, numerator
+from discreet.theory.divergences import GAUSSIAN, KL, compute_numerator
 
 
 @jit
@@ -366,7 +366,7 @@ def play_stream(  # noqa: PLR0912, PLR0915
             if sampling == ELIMINATION:
                 stopped = drop_beaten(best, stream, rules, samples)
             else:
-                top = numerator(GAUSSIAN, mean[best] - mean[witness], math.inf)
+                top = compute_numerator(GAUSSIAN, mean[best] - mean[witness], math.inf)
                 if top >= bar * (inverse[best] + inverse[witness]):
                     witness, bar = find_failing_arm(best, witness, stream, rules, samples)
                     stopped = witness < 0

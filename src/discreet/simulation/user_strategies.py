@@ -23,7 +23,7 @@ from discreet.strategies import estimators
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
 from discreet.trust import check_trust
-from discreet.validation import quoted
+from discreet.validation import quote
 from discreet.wording import NO_GUARANTEE
 
 FOREIGN_MODULES = ("builtins", "abc", "typing")
@@ -102,7 +102,7 @@ class UserStrategy(Strategy):
         """
         if not isinstance(self.name, str) or not self.name or self.name in PARTS:
             raise InvalidInputError(
-                f"give your strategy a name that no preset has; got {quoted(self.name)}"
+                f"give your strategy a name that no preset has; got {quote(self.name)}"
             )
         check_trust(self.trust)
         estimators.check_parts(self)
@@ -113,7 +113,7 @@ class UserStrategy(Strategy):
             if unknown or not isinstance(value, int | float | str | None):
                 raise InvalidInputError(
                     "options must be numbers, texts, True, False or None; got "
-                    f"{name}={quoted(value)}"
+                    f"{name}={quote(value)}"
                 )
         _check_class(self.make)
         try:
@@ -254,7 +254,7 @@ def describe_identity(identity: dict[str, Any]) -> str | None:
 def _check_class(make: object) -> None:
     if not inspect.isclass(make):
         raise InvalidInputError(
-            f"give the class itself, from which every run makes an object; got {quoted(make)}"
+            f"give the class itself, from which every run makes an object; got {quote(make)}"
         )
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):
@@ -330,8 +330,7 @@ def _check_arm(given: Any, arms: int, what: str, also: str) -> int:
     """The arm that was given, or what it must be."""
     if not _is_whole(given) or not 0 <= given < arms:
         raise InvalidInputError(
-            f"{what} {quoted(given)}: it must be an arm, a whole number from 0 to {arms - 1}, "
-            f"{also}"
+            f"{what} {quote(given)}: it must be an arm, a whole number from 0 to {arms - 1}, {also}"
         )
     return int(given)
 
@@ -339,7 +338,7 @@ def _check_arm(given: Any, arms: int, what: str, also: str) -> int:
 def _check_rounds(name: str, given: Any) -> int:
     if not _is_whole(given) or not 0 <= given < 2**63:
         raise InvalidInputError(
-            f"{name}.rounds is {quoted(given)}: it must count releases, or be left out"
+            f"{name}.rounds is {quote(given)}: it must count releases, or be left out"
         )
     return int(given)
 

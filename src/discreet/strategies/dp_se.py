@@ -23,7 +23,7 @@ from discreet.strategies.run import (
 from discreet.strategies.sampling import find_best_arm
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import replace_nan
-from discreet.theory.thresholds import epoch_length, epoch_radius
+from discreet.theory.thresholds import compute_epoch_length, compute_epoch_radius
 
 
 class Epochs(NamedTuple):
@@ -58,7 +58,7 @@ def end_epoch(
     """Drop the arms that lie too far below the best, by the means of this epoch; how
     many of the `left` arms stay.
     """
-    radius = epoch_radius(left, epoch, length, epsilon, delta)
+    radius = compute_epoch_radius(left, epoch, length, epsilon, delta)
     for arm in range(state.mean.size):
         if state.active[arm]:
             state.behind[arm] = length
@@ -121,7 +121,7 @@ class EpochsRun(Run):
 
     def _compute_length(self) -> int:
         left = int(self.state.active.sum())
-        return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
+        return int(compute_epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
         """Round robin; an epoch that would pass the cap is cut off there and releases
@@ -200,7 +200,8 @@ class EpochsRun(Run):
 
         def radius(alpha: float) -> float:
             return sum(
-                epoch_radius(2, latest, length, self._epsilon, alpha) / 2 for length in lengths
+                compute_epoch_radius(2, latest, length, self._epsilon, alpha) / 2
+                for length in lengths
             )
 
         return Radii(float(self.state.mean[one] - self.state.mean[other]), radius)

@@ -26,7 +26,7 @@ from discreet.validation import (
     check_rho,
     check_sigma,
     is_word,
-    quoted,
+    quote,
 )
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def check_privacy(strategy: "Strategy") -> None:
     """Refuse levels that the strategy does not have, or that are missing."""
     row, model = strategy.spec, TRUSTS[strategy.trust]
-    if not model.private:
+    if not model.is_private:
         if strategy.epsilon is not None:
-            private = [f"trust='{word}'" for word in row.trusts if TRUSTS[word].private]
+            private = [f"trust='{word}'" for word in row.trusts if TRUSTS[word].is_private]
             other = f"say {' or '.join(private)}" if private else "use a private strategy"
             raise InvalidInputError(
                 f"{strategy.name} has no privacy here (trust='none'): leave epsilon out, or {other}"
@@ -111,7 +111,7 @@ def check_leader_share(beta: Any) -> None:
     """The leader's share, or the word for one that adapts."""
     if isinstance(beta, str):
         if beta != "ids":
-            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quoted(beta)}")
+            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quote(beta)}")
     else:
         check_beta(beta)
 
@@ -125,7 +125,7 @@ def check_indifference_zone(indifference_zone: Any) -> None:
     ):
         raise InvalidInputError(
             "indifference_zone must lie in [0, 1), as rewards lie in [0, 1]; got "
-            f"{quoted(indifference_zone)}; with 1 or more any arm would do"
+            f"{quote(indifference_zone)}; with 1 or more any arm would do"
         )
 
 
@@ -135,7 +135,7 @@ def check_target_difference(target_difference: Any) -> None:
     if not number or not (target_difference == 0 or 1e-6 <= target_difference <= 1):
         raise InvalidInputError(
             "target_difference is the difference between arms that you expect to find, a number "
-            f"from 1e-6 to 1, or 0 for none; got {quoted(target_difference)}"
+            f"from 1e-6 to 1, or 0 for none; got {quote(target_difference)}"
         )
 
 
@@ -143,7 +143,7 @@ def check_outcomes(outcomes: Any) -> None:
     """What outcomes are expected to be."""
     if not is_word(outcomes, OUTCOMES):
         raise InvalidInputError(
-            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {quoted(outcomes)}"
+            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {quote(outcomes)}"
         )
 
 
@@ -158,7 +158,7 @@ def make_check_above_one(what: str) -> Callable[[Any], None]:
 
     def check(value: Any) -> None:
         if not isinstance(value, int | float) or not 1 < value < math.inf:
-            raise InvalidInputError(f"{what} must be a number larger than 1; got {quoted(value)}")
+            raise InvalidInputError(f"{what} must be a number larger than 1; got {quote(value)}")
 
     return check
 
@@ -229,7 +229,7 @@ def check_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
 
 def _check_callable(name: str, function: object) -> None:
     if not callable(function):
-        raise InvalidInputError(f"{quoted(name)} needs a function; got {quoted(function)}")
+        raise InvalidInputError(f"{quote(name)} needs a function; got {quote(function)}")
 
 
 SAMPLINGS = tuple(sampling.SAMPLINGS)
@@ -511,7 +511,7 @@ def _is_usual(value: Any, option: Option) -> bool:
 def _refuse(strategy: "Strategy", name: str, usual: str, value: Any) -> None:
     words = strategy.spec.refusals.get(name, usual)
     raise InvalidInputError(
-        words.format(name=strategy.name, sampling=strategy.sampling, value=quoted(value))
+        words.format(name=strategy.name, sampling=strategy.sampling, value=quote(value))
     )
 
 
@@ -529,7 +529,7 @@ def check_words(strategy: "Strategy") -> None:
     for what, value, custom, allowed in choices:
         if not isinstance(value, custom) and not is_word(value, allowed):
             raise InvalidInputError(
-                f"{what} must be one of {', '.join(allowed)}; got {quoted(value)}"
+                f"{what} must be one of {', '.join(allowed)}; got {quote(value)}"
             )
 
 
@@ -541,7 +541,7 @@ def find_trust(estimator: str, name: str, trust: str) -> str:
     if len(row.trusts) > 1:
         if not is_word(trust, row.trusts):
             raise InvalidInputError(
-                f"trust must be one of {', '.join(row.trusts)}; got {quoted(trust)}"
+                f"trust must be one of {', '.join(row.trusts)}; got {quote(trust)}"
             )
         return trust
     (only,) = row.trusts

@@ -12,7 +12,7 @@ from discreet.strategies.estimators import ESTIMATORS
 from discreet.strategies.strategy import OPTIONS, Strategy
 from discreet.strategies.units import is_rounded_to_bits
 from discreet.trust import TRUSTS, check_trust
-from discreet.validation import is_word, quoted
+from discreet.validation import is_word, quote
 from discreet.wording import PROVED
 
 GAUSSIAN_REASON = (
@@ -184,7 +184,7 @@ def recommended(
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
     collector (global) or nobody (local). `target_difference` is the difference that you expect to
     find, if you expect one, and `outcomes` says whether outcomes are `yes-no` or
-    `numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
+    `is_numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
     """
     if epsilon is None and rho is None and check_trust(trust).noised:
         trust = "none"
@@ -270,7 +270,7 @@ def _make_preset(name: str, options: dict[str, Any], **levels: Any) -> Strategy:
 def find_preset(name: str) -> Callable[..., Strategy]:
     """The preset of that name, or which there are."""
     if not is_word(name, PRESETS):
-        raise InvalidInputError(f"unknown strategy {quoted(name)}: use one of {', '.join(PRESETS)}")
+        raise InvalidInputError(f"unknown strategy {quote(name)}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
@@ -284,7 +284,7 @@ def list_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
     it has a choice.
     """
     models = list_trusts(name)
-    if not TRUSTS[trust if trust in models else models[0]].private:
+    if not TRUSTS[trust if trust in models else models[0]].is_private:
         return ()
     return ("epsilon", "gamma") if ESTIMATORS[PARTS[name]["estimator"]].gamma else ("epsilon",)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from discreet._types import Flags, Floats, Ints
 from discreet.jit import jit
-from discreet.theory.divergences import numerator, transport_cost
+from discreet.theory.divergences import compute_numerator, compute_transport_cost
 
 UNITS_PER_SAMPLE = 2**20
 """Units that make one sample: no run that fits below a cap overflows 64 bits."""
@@ -295,7 +295,7 @@ def fill_numerators(
 ) -> None:
     """Numerators of every arm against the leader, into `tops`."""
     for arm in range(mean.size):
-        tops[arm] = numerator(cost, mean[leader] - mean[arm], half_epsilon)
+        tops[arm] = compute_numerator(cost, mean[leader] - mean[arm], half_epsilon)
 
 
 @jit
@@ -357,7 +357,9 @@ def compute_improved_cost(
     """W + log N of a TCI challenger (Jourdan et al. 2022): the smallest challenges, so
     that no arm waits for ever.
     """
-    return transport_cost(top, inverse_leader, inverse_pulls, two_variance) + math.log(pulls)
+    return compute_transport_cost(top, inverse_leader, inverse_pulls, two_variance) + math.log(
+        pulls
+    )
 
 
 @jit

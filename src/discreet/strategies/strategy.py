@@ -16,7 +16,7 @@ from discreet.strategies import estimators
 from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
 from discreet.strategies.sampling import STEP_RULES
 from discreet.trust import TRUSTS, Trust
-from discreet.validation import check_delta, real
+from discreet.validation import check_delta, convert_to_float
 from discreet.wording import NO_GUARANTEE
 
 OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS} - {
@@ -90,7 +90,7 @@ class Strategy:
     guarantee depends on it. 0: nothing is expected.
     """
     outcomes: str = YES_NO
-    """What the estimator bets expects outcomes to be: `yes-no`, or `numbers`, of which
+    """What the estimator bets expects outcomes to be: `yes-no`, or `is_numbers`, of which
     it uses the variance. Both are right for any outcomes in [0, 1].
     """
     rho: float | None = None
@@ -107,7 +107,7 @@ class Strategy:
         check_delta(self.delta)
         for name in NUMBERS:
             value = getattr(self, name)
-            if not math.isnan(number := real(value)):
+            if not math.isnan(number := convert_to_float(value)):
                 object.__setattr__(
                     self, name, number + 0.0
                 )  # 1 and 1.0 are the same ε, also when written down, and so are 0 and -0
@@ -197,7 +197,7 @@ class Strategy:
     def privacy(self) -> str:
         """The privacy guarantee in words."""
         model = self.trust_model
-        if not model.private:
+        if not model.is_private:
             return f"none: {model.where}"
         if self.rho is not None:
             return f"{self.rho:.15g}-{model.name} zCDP: {model.where}"

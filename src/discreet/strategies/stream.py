@@ -56,7 +56,14 @@ from discreet.strategies.sampling import (
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import compute_noise_scale, replace_nan
 from discreet.theory import thresholds
-from discreet.theory.divergences import GAUSSIAN, KL, kl_cost, kl_part, numerator, transport_cost
+from discreet.theory.divergences import (
+    GAUSSIAN,
+    KL,
+    compute_kl_cost,
+    compute_kl_part,
+    compute_numerator,
+    compute_transport_cost,
+)
 from discreet.theory.thresholds import c_gaussian, noisy_sigma
 
 ITERATED, CLOCK, TABLE, MIXTURE = 0, 1, 2, 3
@@ -245,9 +252,9 @@ def compute_stream_cost(
 ) -> float:
     """W of the pair, all samples behind every mean."""
     if cost == KL:
-        return kl_cost(mean[best], mean[arm], pulls[best], pulls[arm])
-    top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
-    return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], two_variance)
+        return compute_kl_cost(mean[best], mean[arm], pulls[best], pulls[arm])
+    top = compute_numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
+    return compute_transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], two_variance)
 
 
 @jit
@@ -360,7 +367,7 @@ def find_stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     mean_leader, inverse_leader = mean[leader], inverse[leader]
     for arm in range(mean.size):
         if arm != leader:
-            top = numerator(GAUSSIAN, mean_leader - mean[arm], math.inf)
+            top = compute_numerator(GAUSSIAN, mean_leader - mean[arm], math.inf)
             if inverse[arm] + inverse_leader < skip * top:
                 continue
             if top <= 0.0:
@@ -386,8 +393,8 @@ def find_kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share:
         if arm != leader:
             cost, part = 0.0, 0.0
             if mean[leader] > mean[arm]:
-                part = kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
-                cost = part + kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader])
+                part = compute_kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
+                cost = part + compute_kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader])
             if cost < least:
                 chosen, least, own = arm, cost, part
     if ids:
@@ -485,8 +492,8 @@ def compute_leader_share(cost: int, leader: int, arm: int, mean: Floats, pulls: 
     W^G, and where W^KL is 0, N_C / (N_C + N_B).
     """
     if cost == KL and mean[leader] > mean[arm]:
-        own = kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
-        return own / (own + kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader]))
+        own = compute_kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
+        return own / (own + compute_kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader]))
     return compute_ids_share(pulls[arm], pulls[leader])
 
 

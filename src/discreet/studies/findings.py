@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.instances import benchmarks
-from discreet.numerics import clopper_pearson
+from discreet.numerics import compute_clopper_pearson
 from discreet.studies.paper import (
     AUTHORS,
     DELTA,
@@ -21,7 +21,7 @@ from discreet.studies.paper import (
     TableRow,
     find_switch,
 )
-from discreet.wording import short, shown_name
+from discreet.wording import format_short, format_strategy_name
 
 StrategyChoice = tuple[str, str]
 """A strategy and its threshold."""
@@ -95,10 +95,10 @@ def judge_error_rates(table: PaperRows, trust: str) -> Finding:
         above = _count_above_delta(rows)
         broken += above
         if any(row["errors"] for row in rows):
-            words = f"{shown_name(name)} ({threshold}): {_describe_errors(rows)}"
+            words = f"{format_strategy_name(name)} ({threshold}): {_describe_errors(rows)}"
             parts.append(words + (f", {above} cells above δ for certain" if above else ""))
         elif rows:
-            clean.append(f"{shown_name(name)} ({threshold})")
+            clean.append(f"{format_strategy_name(name)} ({threshold})")
     parts.append(
         "Each cell is tested with an exact interval, at 5 % for all cells of a strategy together "
         "(Bonferroni)"
@@ -111,7 +111,9 @@ def judge_error_rates(table: PaperRows, trust: str) -> Finding:
 
 def _count_above_delta(rows: Sequence[TableRow]) -> int:
     """Cells whose error rate exceeds δ for certain, at 5 % for all together."""
-    lows = [clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows]
+    lows = [
+        compute_clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows
+    ]
     return sum(low > DELTA for low in lows)
 
 
@@ -131,8 +133,8 @@ def judge_bet_se(table: PaperRows, trust: str, rivals: Sequence[StrategyChoice])
         if ratios:
             won = sum(ratio < 1 for ratio in ratios)
             parts.append(
-                f"{min(ratios):.2g} to {max(ratios):.2g} times the median of {shown_name(name)} "
-                f"({threshold}); fewer in {won} of {len(ratios)} cells"
+                f"{min(ratios):.2g} to {max(ratios):.2g} times the median of "
+                f"{format_strategy_name(name)} ({threshold}); fewer in {won} of {len(ratios)} cells"
             )
     claim = "bet-se, whose error rate is proved, beside the strategies of the paper."
     return Finding("not in the paper", trust, claim, tuple(parts)) if parts else None
@@ -177,7 +179,7 @@ def _judge_against_dp_se(table: PaperRows) -> Finding | None:
     for rival, words in rivals.items():
         for name in ADAPTIVE:
             counts = compare_cells(table, tally, (name, "empirical"), (rival, "empirical"))
-            parts.append(f"{shown_name(name)} is below {words} in {counts}")
+            parts.append(f"{format_strategy_name(name)} is below {words} in {counts}")
     claim = (
         "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than "
         "DP-SE at every ε."
@@ -192,7 +194,7 @@ def _judge_provable_ranking(table: PaperRows) -> Finding | None:
     for name, threshold in ours:
         counts = compare_cells(table, tally, (name, threshold), ("dp-se", "proved"))
         words = "printed = proved" if name == "adap-tt" else threshold
-        parts.append(f"{shown_name(name)} ({words}) is below DP-SE in {counts}")
+        parts.append(f"{format_strategy_name(name)} ({words}) is below DP-SE in {counts}")
     claim = "The same ranking with thresholds that guarantee the error rate."
     return tally.make_finding("global", claim, parts)
 
@@ -206,8 +208,8 @@ def _judge_authors_dp_se(table: PaperRows) -> Finding | None:
     evidence = (
         "The authors' code divides an epoch's sum by the count of all epochs.",
         f"So it takes over 5 % more samples in {more} of {len(pairs)} cells, most of all on "
-        f"{most.instance} at ε = {most.epsilon:g}: {short(most.one['mean'])} instead of "
-        f"{short(most.other['mean'])}.",
+        f"{most.instance} at ε = {most.epsilon:g}: {format_short(most.one['mean'])} instead of "
+        f"{format_short(most.other['mean'])}.",
     )
     claim = "The DP-SE of the paper's figures is that of Sajed and Sheffet."
     return Finding("differs" if more else "agrees", "global", claim, evidence)
@@ -271,7 +273,7 @@ def _judge_regimes(table: PaperRows) -> Finding | None:
             pairs = table.pairs("global", (name, threshold), ("ttucb", threshold))
             ratios = [p.one["median"] / p.other["median"] for p in pairs if p.epsilon == top]
             slopes = _compute_slopes(table, "global", name, threshold)
-            words = f"Medians of {shown_name(name)}, {threshold}: "
+            words = f"Medians of {format_strategy_name(name)}, {threshold}: "
             words += (
                 f"for small ε they grow like {_describe_growth(slopes, '.2g')}, " if slopes else ""
             )
@@ -296,8 +298,8 @@ def _judge_stopping(table: PaperRows) -> Finding:
             most = max((row["unstopped"] / row["runs"] for row in rows if row), default=0.0)
             if most > 0:
                 parts.append(
-                    f"{instance} {shown_name(name)} ({threshold}) up to {most:.1%} had not "
-                    "stopped after 10^12 samples"
+                    f"{instance} {format_strategy_name(name)} ({threshold}) up to {most:.1%} had "
+                    "not stopped after 10^12 samples"
                 )
     claim = "Every run stops."
     if not parts:

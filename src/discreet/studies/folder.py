@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.files import cannot_write, write
+from discreet.files import explain_write_error, write_file
 from discreet.results import COLUMNS, DATED, Results
 from discreet.simulation import engine
 from discreet.simulation.user_strategies import describe_identity
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, make_title
-from discreet.validation import named
+from discreet.validation import name_path
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class StudyFolder:
         document = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         path = self.folder / "study.json"
         if not path.exists() or path.read_text(encoding="utf-8") != document:
-            write(path, document, KEPT_WORDS)
+            write_file(path, document, KEPT_WORDS)
         for place in (self.folder, *map(self._locate, self.keys)):
             for left in place.glob(".*.tmp"):
                 left.unlink(missing_ok=True)
@@ -90,8 +90,8 @@ class StudyFolder:
                     fault = "is not a block of runs, or is damaged"
                 if fault:
                     raise InvalidInputError(
-                        f"{named(path)} {fault}: move it elsewhere to have these runs simulated "
-                        "again"
+                        f"{name_path(path)} {fault}: move it elsewhere to have these runs "
+                        "simulated again"
                     )
                 self.blocks[cell][block] = _drop_pulls(results)
         for cell in self.study.cells:
@@ -129,8 +129,8 @@ class StudyFolder:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise cannot_write(path, error, KEPT_WORDS) from None
-        write(path, content.getvalue(), KEPT_WORDS)
+            raise explain_write_error(path, error, KEPT_WORDS) from None
+        write_file(path, content.getvalue(), KEPT_WORDS)
         self.blocks[block.cell][block] = _drop_pulls(results)
         self._note_seconds(block, results.seconds)
 
@@ -152,7 +152,7 @@ class StudyFolder:
         content = io.BytesIO()
         table.write_parquet(content, metadata={"discreet": json.dumps(_make_manifest(self.study))})
         if not path.exists() or path.read_bytes() != content.getvalue():
-            write(path, content.getvalue(), KEPT_WORDS)
+            write_file(path, content.getvalue(), KEPT_WORDS)
 
     def read_seconds(self) -> list[float | None]:
         """How long the blocks of each cell took, as far as it was written."""
@@ -230,7 +230,7 @@ def lock_folder(study: Study, folder: Path) -> Iterator[StudyFolder]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
-        raise cannot_write(folder, error, KEPT_WORDS) from None
+        raise explain_write_error(folder, error, KEPT_WORDS) from None
     try:
         _lock(handle, folder)
         study_folder = StudyFolder(study, folder)
@@ -239,7 +239,7 @@ def lock_folder(study: Study, folder: Path) -> Iterator[StudyFolder]:
             study_folder.read()
             study_folder.begin()
         except OSError as error:
-            raise cannot_write(folder, error, KEPT_WORDS) from None
+            raise explain_write_error(folder, error, KEPT_WORDS) from None
         yield study_folder
     finally:
         os.close(handle)

@@ -21,7 +21,7 @@ import numpy as np
 from discreet import theory
 from discreet._types import Ints
 from discreet.errors import InvalidInputError
-from discreet.files import write
+from discreet.files import write_file
 from discreet.instances import Bernoulli, benchmarks
 from discreet.results import Results
 from discreet.simulation import engine
@@ -31,9 +31,9 @@ from discreet.studies.run import OnStep, StudyStep, compute_statistics, run_stud
 from discreet.studies.study import Study
 from discreet.theory import thresholds
 from discreet.trust import TRUSTS
-from discreet.validation import named, quoted
+from discreet.validation import name_path, quote
 from discreet.version import __version__
-from discreet.wording import counted
+from discreet.wording import format_count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +60,7 @@ def prepare_folder(folder: Path, studies: Mapping[str, Study], name: str = SAMPL
         raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None
     if not (folder / MARKER).exists():
         said = {"made by": "discreet reproduce", "study": name, "version": __version__}
-        write(folder / MARKER, json.dumps(said) + "\n")
+        write_file(folder / MARKER, json.dumps(said) + "\n")
 
 
 def _check_names(folder: Path) -> None:
@@ -69,8 +69,8 @@ def _check_names(folder: Path) -> None:
     for name in names:
         if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
             raise InvalidInputError(
-                f"{named(folder)} holds {name!r}, which is not part of this study: use an empty "
-                "or a new folder"
+                f"{name_path(folder)} holds {name!r}, which is not part of this study: use an "
+                "empty or a new folder"
             )
 
 
@@ -83,7 +83,7 @@ def _check_marker(folder: Path, name: str) -> None:
         found = "unknown"
     if found != name:
         raise InvalidInputError(
-            f"{named(folder)} belongs to the study {quoted(found)}, not to {name}: use another "
+            f"{name_path(folder)} belongs to the study {quote(found)}, not to {name}: use another "
             "folder"
         )
 
@@ -112,7 +112,7 @@ def write_table(folder: Path, table: "pl.DataFrame") -> None:
     """Write the table of all parts."""
     content = BytesIO()
     table.write_parquet(content)
-    write(folder / "table.parquet", content.getvalue())
+    write_file(folder / "table.parquet", content.getvalue())
 
 
 DELTA = 0.01
@@ -203,9 +203,9 @@ def make_scope(
 ) -> Scope:
     """The paper's study, or the quick one; for one trust model or `both`."""
     if trust not in ("global", "local", "both"):
-        raise InvalidInputError(f"trust must be one of global, local, both; got {quoted(trust)}")
+        raise InvalidInputError(f"trust must be one of global, local, both; got {quote(trust)}")
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
-        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quoted(runs)}")
+        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quote(runs)}")
     if all_local and (quick or trust not in ("local", "both")):
         raise InvalidInputError(
             "all_local belongs to the full local study: leave out quick, and give trust local "
@@ -243,7 +243,7 @@ def simulate_authors_dp_se(
         epoch += 1
         for size in range(2, instance.arms + 1):
             rows = np.flatnonzero(left == size)
-            length = thresholds.epoch_length(size, epoch, epsilon, delta)
+            length = thresholds.compute_epoch_length(size, epoch, epsilon, delta)
             count[rows] += length
             mean = (
                 rng.binomial(length, instance.means, (len(rows), instance.arms))
@@ -251,7 +251,7 @@ def simulate_authors_dp_se(
             )
             mean += rng.laplace(0, 1 / (epsilon * length), mean.shape)
             mean[~active[rows]] = -math.inf
-            radius = thresholds.epoch_radius(size, epoch, length, epsilon, delta)
+            radius = thresholds.compute_epoch_radius(size, epoch, length, epsilon, delta)
             active[rows] &= mean >= mean.max(axis=1, keepdims=True) - radius
             samples[rows] += size * length
             epochs[rows] = epoch
@@ -329,7 +329,7 @@ def describe_time(seconds: float) -> str:
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             return f"about {seconds / size:.2g} {unit}"
-    return f"about {counted(max(1, round(seconds)), 'second')}"
+    return f"about {format_count(max(1, round(seconds)), 'second')}"
 
 
 # --- the study ------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def run_paper(
         authors = len(scope.instances) * len(scope.levels.get("global", ()))
         cells = sum(len(study.cells) for study in studies.values()) + authors
         say(
-            f"{counted(cells, 'cell')} of {counted(scope.runs, 'run')}: "
+            f"{format_count(cells, 'cell')} of {format_count(scope.runs, 'run')}: "
             f"{', '.join(scope.instances)}, δ = {DELTA:g}, in {folder}"
         )
     table = _simulate(folder, scope, studies, progress, say)

@@ -21,8 +21,8 @@ from discreet.studies.paper import DELTA, QUICK, SEED, Say, prepare_folder, run_
 from discreet.studies.run import OnStep
 from discreet.studies.study import Study
 from discreet.theory import bounds
-from discreet.validation import quoted
-from discreet.wording import counted, short, shown_name
+from discreet.validation import quote
+from discreet.wording import format_count, format_short, format_strategy_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,10 +143,10 @@ def make_question_scope(name: str, runs: int | None = None, quick: bool = False)
     """
     if name not in QUESTIONS:
         raise InvalidInputError(
-            f"study must be one of samples, {', '.join(QUESTIONS)}; got {quoted(name)}"
+            f"study must be one of samples, {', '.join(QUESTIONS)}; got {quote(name)}"
         )
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
-        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quoted(runs)}")
+        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quote(runs)}")
     pair: Any = QUICK["instances"]
     default: Any = QUICK["runs"] if quick else 1000
     return QuestionScope(
@@ -166,7 +166,7 @@ def run_question(
     prepare_folder(folder, studies, asked.question.name)
     if say is not None:
         cells = sum(len(study.cells) for study in studies.values())
-        say(f"{counted(cells, 'cell')} of {counted(asked.runs, 'run')}, in {folder}")
+        say(f"{format_count(cells, 'cell')} of {format_count(asked.runs, 'run')}, in {folder}")
     tables = {part: run_part(folder, studies, part, progress) for part in studies}
     found = [cell for part, table in tables.items() for cell in _pair_cells(studies[part], table)]
     whole = pl.concat(tables.values())
@@ -230,7 +230,8 @@ def _judge_half(cells: Cells) -> Finding | None:
             tally.add(ratio <= 2, 1)
             ratios.setdefault(name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {format_span(mine)} times the samples of the best of the fixed shares"
+        f"{format_strategy_name(name)}: {format_span(mine)} times the samples of the best of the "
+        "fixed shares"
         for name, mine in ratios.items()
     ]
     claim = "β = 1/2 needs at most twice the samples of the best share."
@@ -247,7 +248,7 @@ def _judge_ids(cells: Cells) -> Finding | None:
             tally.add(ratio <= 1.05, 1)
             ratios.setdefault(name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {format_span(mine)} times those of β = 1/2"
+        f"{format_strategy_name(name)}: {format_span(mine)} times those of β = 1/2"
         for name, mine in ratios.items()
     ]
     claim = "IDS needs no more samples than β = 1/2, up to 5 %, without a share to choose."
@@ -296,8 +297,8 @@ def _judge_rounds_bound(cells: Cells) -> Finding | None:
             tally.add(ratio <= 1, 1)
             ratios.setdefault((cell.strategy.name, cell.strategy.episodes), []).append(ratio)
     parts = [
-        f"{shown_name(name)}, {_describe_episodes(episodes)}: {format_span(mine)} times the "
-        f"bound in {len(mine)} cells"
+        f"{format_strategy_name(name)}, {_describe_episodes(episodes)}: {format_span(mine)} times "
+        f"the bound in {len(mine)} cells"
         for (name, episodes), mine in ratios.items()
     ]
     if any(cell.row["unstopped"] for cell in cells if cell.strategy.episodes == "global"):
@@ -326,8 +327,8 @@ def _judge_cost_of_rounds(cells: Cells) -> Finding | None:
             if cell.strategy.epsilon in (None, 1.0) and cell.strategy.episodes == "arm"
         }
         said = [
-            f"{shown_name(name)} {short(named[name].row['rounds_mean'])} rounds for "
-            f"{short(named[name].row['mean'])} samples"
+            f"{format_strategy_name(name)} {format_short(named[name].row['rounds_mean'])} rounds "
+            f"for {format_short(named[name].row['mean'])} samples"
             for name in ("ttucb", "ttucb-batched", "adap-tt", "dp-se", "bet-se")
             if name in named
         ]
@@ -346,7 +347,7 @@ def _judge_one_episode(cells: Cells) -> Finding | None:
                 tally.add(sum(share == 0 for share in shares), len(shares))
             parts.append(
                 f"{kind}: {format_span([100 * share for share in shares], 3)} % of the runs "
-                f"of a cell had not stopped after {short(EPISODE_CAP)} samples"
+                f"of a cell had not stopped after {format_short(EPISODE_CAP)} samples"
             )
     claim = (
         "One global episode has the same guarantees as an episode for each arm: every run stops."
@@ -398,7 +399,8 @@ def _judge_upper(cells: Cells) -> Finding | None:
             tally.add(ratio <= NEAR_LIMIT, 1)
             ratios.setdefault(cell.strategy.name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {format_span(mine)} times the upper constant at the smallest δ"
+        f"{format_strategy_name(name)}: {format_span(mine)} times the upper constant at the "
+        "smallest δ"
         for name, mine in ratios.items()
     ]
     parts.append("The theorems are about the limit δ → 0, and about distinct means.")
@@ -416,7 +418,8 @@ def _judge_lower(cells: Cells) -> Finding | None:
         tally.add(ratio >= 1, 1)
         ratios.setdefault(cell.strategy.name, []).append(ratio)
     parts = [
-        f"{shown_name(name)}: {format_span(mine)} times the lower constant at the smallest δ"
+        f"{format_strategy_name(name)}: {format_span(mine)} times the lower constant at the "
+        "smallest δ"
         for name, mine in ratios.items()
     ]
     claim = "No strategy is below the lower bound; how far above it each one is."
@@ -430,7 +433,10 @@ def _judge_decline(cells: Cells) -> Finding | None:
         if len(ordered) > 1:
             first, last = scale_by_log_delta(ordered[0]), scale_by_log_delta(ordered[-1])
             tally.add(last < first, 1)
-            parts.append(f"{instance} {shown_name(name)}: from {short(first)} to {short(last)}")
+            parts.append(
+                f"{instance} {format_strategy_name(name)}: from {format_short(first)} to "
+                f"{format_short(last)}"
+            )
     claim = (
         "Samples divided by log(1/δ) fall as δ becomes small: what does not depend on δ is "
         "paid once."

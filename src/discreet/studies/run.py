@@ -21,7 +21,7 @@ from discreet.simulation import engine
 from discreet.strategies.strategy import Strategy
 from discreet.studies.folder import Block, StudyFolder, lock_folder
 from discreet.studies.study import Cell, Study, describe_extras
-from discreet.validation import check_path, check_progress, quoted
+from discreet.validation import check_path, check_progress, quote
 
 if TYPE_CHECKING:
     import polars as pl
@@ -219,7 +219,7 @@ def _check_threads(threads: int | None, executor: Executor | None) -> None:
     if threads is None:
         return
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InvalidInputError(f"threads must be 1 or more; got {quoted(threads)}")
+        raise InvalidInputError(f"threads must be 1 or more; got {quote(threads)}")
     if executor is not None:
         raise InvalidInputError(
             "leave threads out: they are for this machine, and an executor has its own workers"

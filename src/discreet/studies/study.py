@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from discreet.accrual import Calendar, Delay, calendar_of
+from discreet.accrual import Calendar, Delay, make_calendar
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Instance, benchmarks
 from discreet.scale import YES_NO
@@ -30,9 +30,9 @@ from discreet.validation import (
     check_path,
     check_rho,
     check_sigma,
-    named,
-    quoted,
-    real,
+    convert_to_float,
+    name_path,
+    quote,
 )
 
 
@@ -104,7 +104,7 @@ class Study:
     def calendar(self) -> Calendar | None:
         """How people come and outcomes are told, or None."""
         days = (self.delay, self.deadline, self.enrolment, self.release)
-        return calendar_of(self.accrual, *days)
+        return make_calendar(self.accrual, *days)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -185,7 +185,7 @@ def _check_instances(instances: Any) -> None:
     for name, instance in instances.items():
         if not isinstance(name, str) or not name or not isinstance(instance, Instance):
             raise InvalidInputError(
-                f"instances must be named instances; got {quoted(name)}: {quoted(instance)}"
+                f"instances must be named instances; got {quote(name)}: {quote(instance)}"
             )
 
 
@@ -197,7 +197,7 @@ def _check_strategies(strategies: Any) -> tuple[Strategy, ...]:
         if not isinstance(strategy, Strategy):
             raise InvalidInputError(
                 "a study takes strategies made by presets, such as bet_se(0.05, 1); got "
-                f"{quoted(strategy)}"
+                f"{quote(strategy)}"
             )
     found = tuple(strategies)
     for strategy in found:
@@ -212,8 +212,8 @@ def _check_strategies(strategies: Any) -> tuple[Strategy, ...]:
 def _check_cap(cap: Any) -> int | None:
     if cap is None:
         return None
-    if not math.isfinite(real(cap)) or cap != int(cap):
-        raise InvalidInputError(f"max_samples must be a whole number; got {quoted(cap)}")
+    if not math.isfinite(convert_to_float(cap)) or cap != int(cap):
+        raise InvalidInputError(f"max_samples must be a whole number; got {quote(cap)}")
     return int(cap)
 
 
@@ -257,13 +257,15 @@ def read_study(path: str | Path) -> Study:
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidInputError(f"cannot read {named(path)}: {error.strerror or error}") from None
+        raise InvalidInputError(
+            f"cannot read {name_path(path)}: {error.strerror or error}"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{named(path)} is not a TOML file: {error}") from None
+        raise InvalidInputError(f"{name_path(path)} is not a TOML file: {error}") from None
     try:
         return _parse_study(document)
     except InvalidInputError as error:
-        raise InvalidInputError(f"{named(path)}: {error}") from None
+        raise InvalidInputError(f"{name_path(path)}: {error}") from None
 
 
 def _parse_study(document: dict[str, Any]) -> Study:
@@ -280,7 +282,7 @@ def _parse_study(document: dict[str, Any]) -> Study:
         )
     skip = document.get("skip_unfit", False)
     if not isinstance(skip, bool):
-        raise InvalidInputError(f"skip_unfit must be true or false; got {quoted(skip)}")
+        raise InvalidInputError(f"skip_unfit must be true or false; got {quote(skip)}")
     shared = {key: document[key] for key in SHARED_KEYS if key in document}
     chosen = [_expand_entry(entry, shared, skip) for entry in entries]
     strategies = [strategy for some in chosen for strategy in some.strategies]
@@ -293,7 +295,7 @@ def _check_keys(what: str, table: dict[str, Any], keys: Any) -> None:
     unknown = sorted(set(table) - set(keys))
     if unknown:
         raise InvalidInputError(
-            f"{what} has no entry {quoted(unknown[0])}: use {', '.join(sorted(keys))}"
+            f"{what} has no entry {quote(unknown[0])}: use {', '.join(sorted(keys))}"
         )
 
 
@@ -313,7 +315,7 @@ def _read_instance(name: str, value: Any) -> Instance:
         if isinstance(value, str):
             if value not in benchmarks:
                 raise InvalidInputError(
-                    f"unknown benchmark {quoted(value)}: use one of {', '.join(benchmarks)}"
+                    f"unknown benchmark {quote(value)}: use one of {', '.join(benchmarks)}"
                 )
             return benchmarks[value]
         if isinstance(value, dict):
@@ -321,7 +323,7 @@ def _read_instance(name: str, value: Any) -> Instance:
             return Instance.from_dict({"law": laws[0] if laws else "bernoulli", **value})
         return Bernoulli(value)
     except InvalidInputError as error:
-        raise InvalidInputError(f"instance {quoted(name)}: {error}") from None
+        raise InvalidInputError(f"instance {quote(name)}: {error}") from None
 
 
 class ExpandedEntry(NamedTuple):
@@ -335,7 +337,7 @@ def _expand_entry(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> 
     """Every combination of what one entry lists."""
     preset = entry.get("preset")
     if preset not in PRESETS:
-        raise InvalidInputError(f"unknown preset {quoted(preset)}: use one of {', '.join(PRESETS)}")
+        raise InvalidInputError(f"unknown preset {quote(preset)}: use one of {', '.join(PRESETS)}")
     given = {key: value for key, value in entry.items() if key != "preset"}
     axes = _list_axes(preset, given, shared)
     expanded = ExpandedEntry([], [])
@@ -393,8 +395,8 @@ def _check_alone(preset: str, key: str, value: Any) -> None:
         if callable(rule):
             rule(value)
         elif rule is not None and value not in rule:
-            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {quoted(value)}")
+            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {quote(value)}")
         elif rule is None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InvalidInputError(f"{key} must be a number; got {quoted(value)}")
+            raise InvalidInputError(f"{key} must be a number; got {quote(value)}")
     except InvalidInputError as error:
         raise InvalidInputError(f"strategy {preset}: {error}") from None

@@ -12,11 +12,11 @@ import numpy as np
 from discreet._types import Floats
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Gaussian, Instance, check_bounded, check_instance
-from discreet.numerics import increasing_root
+from discreet.numerics import solve_increasing
 from discreet.scale import YES_NO
 from discreet.tabular import Tabular
 from discreet.theory import times
-from discreet.theory.divergences import gap_is_large, kl_up
+from discreet.theory.divergences import is_gap_large, kl_up
 from discreet.theory.times import (
     CharacteristicTime,
     lower_bound,
@@ -32,8 +32,8 @@ from discreet.validation import (
     check_epsilon,
     check_levels,
     check_sigma,
-    quoted,
-    real,
+    convert_to_float,
+    quote,
 )
 
 
@@ -80,8 +80,8 @@ def ctb_tt_order(instance: Instance, epsilon: float, alpha: float = 1.2) -> floa
 
     The paper gives no constant, so it is an order and not a bound.
     """
-    if not 1 < real(alpha) < math.inf:
-        raise InvalidInputError(f"alpha must be a number larger than 1; got {quoted(alpha)}")
+    if not 1 < convert_to_float(alpha) < math.inf:
+        raise InvalidInputError(f"alpha must be a number larger than 1; got {quote(alpha)}")
     hardness = randomised_complexity(instance, epsilon)
     return float((hardness * max(math.log(hardness), 0.0)) ** alpha)
 
@@ -92,7 +92,7 @@ def upper_constant_ttucb(
     """TTUCB: limsup of E[τ]/log(1/δ) is at most T*_β for distinct means (Section 2.2);
     with β = "ids" T* itself (Section 3.2).
     """
-    return _share_time(instance, beta, sigma).value
+    return _compute_share_time(instance, beta, sigma).value
 
 
 def upper_constant_ttucb_batched(
@@ -118,7 +118,7 @@ def upper_constant_ctb_tt(
     means (Section 3.2); with β = "ids" T* in place of T*_β.
     """
     check_bounded(instance)
-    return _ctb_tt(_share_time(instance, beta, sigma), check_epsilon(epsilon))
+    return _compute_ctb_tt(_compute_share_time(instance, beta, sigma), check_epsilon(epsilon))
 
 
 def upper_constant_adap_tt(
@@ -128,7 +128,9 @@ def upper_constant_adap_tt(
     Δ_max²/(2σ⁴ε²))), for distinct means.
     """
     check_bounded(instance)
-    return _adap_tt(instance, t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon), sigma)
+    return _compute_adap_tt(
+        instance, t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon), sigma
+    )
 
 
 def upper_constant_adap_tt_star(
@@ -141,7 +143,9 @@ def upper_constant_adap_tt_star(
     gives 1: `proved` takes 1.
     """
     times = t_gaussian_beta(instance, beta, sigma), t_relaxed_beta(instance, epsilon, beta, sigma)
-    return _adap_tt_star(instance, *times, epsilon, 1.0 if proved else max(beta, 1 - beta), sigma)
+    return _compute_adap_tt_star(
+        instance, *times, epsilon, 1.0 if proved else max(beta, 1 - beta), sigma
+    )
 
 
 def upper_constants(
@@ -157,35 +161,37 @@ def upper_constants(
     """
     star = instance, gaussian, relaxed, check_epsilon(epsilon)
     return {
-        "ctb-tt": _ctb_tt(gaussian, epsilon),
-        "ctb-tt-ids": _ctb_tt(t_gaussian(instance, sigma), epsilon),
-        "adap-tt": _adap_tt(instance, gaussian, epsilon, sigma),
-        "adap-tt-star": _adap_tt_star(*star, max(beta, 1 - beta), sigma),
-        "adap-tt-star-proved": _adap_tt_star(*star, 1.0, sigma),
+        "ctb-tt": _compute_ctb_tt(gaussian, epsilon),
+        "ctb-tt-ids": _compute_ctb_tt(t_gaussian(instance, sigma), epsilon),
+        "adap-tt": _compute_adap_tt(instance, gaussian, epsilon, sigma),
+        "adap-tt-star": _compute_adap_tt_star(*star, max(beta, 1 - beta), sigma),
+        "adap-tt-star-proved": _compute_adap_tt_star(*star, 1.0, sigma),
     }
 
 
-def _share_time(instance: Instance, beta: float | str, sigma: float | None) -> CharacteristicTime:
+def _compute_share_time(
+    instance: Instance, beta: float | str, sigma: float | None
+) -> CharacteristicTime:
     """T*_β, or T* for IDS."""
     if isinstance(beta, str):
         if beta != "ids":
-            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quoted(beta)}")
+            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quote(beta)}")
         return t_gaussian(instance, sigma)
     return t_gaussian_beta(instance, beta, sigma)
 
 
-def _ctb_tt(gaussian: CharacteristicTime, epsilon: float) -> float:
+def _compute_ctb_tt(gaussian: CharacteristicTime, epsilon: float) -> float:
     return gaussian.value / math.tanh(epsilon / 2) ** 2
 
 
-def _adap_tt(
+def _compute_adap_tt(
     instance: Instance, gaussian: CharacteristicTime, epsilon: float, sigma: float
 ) -> float:
     noise = float(instance.gaps.max()) / (math.sqrt(2) * sigma**2 * epsilon)
     return 4 * gaussian.value * (1 + math.hypot(1, noise))
 
 
-def _adap_tt_star(
+def _compute_adap_tt_star(
     instance: Instance,
     gaussian: CharacteristicTime,
     relaxed: CharacteristicTime,
@@ -193,7 +199,7 @@ def _adap_tt_star(
     share: float,
     sigma: float,
 ) -> float:
-    if gap_is_large(max(instance.means), min(instance.means), epsilon / 2):
+    if is_gap_large(max(instance.means), min(instance.means), epsilon / 2):
         return 2 * relaxed.value * g2(epsilon**2 * relaxed.value * share / 4) / sigma**2
     return 4 * gaussian.value * g1(float(instance.gaps.max()) / (sigma**2 * epsilon))
 
@@ -202,7 +208,7 @@ def g1(y: float) -> float:
     """The largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) = 1."""
     if not 0 <= y < 1e100:
         raise InvalidInputError(f"g1 is defined for y ≥ 0, and computed below 1e100; got {y}")
-    return increasing_root(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
+    return solve_increasing(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
 
 
 def g2(y: float) -> float:
@@ -224,7 +230,7 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
     """
     known = ("arm", "global", "global-yielding")
     if episodes not in known:
-        raise InvalidInputError(f"episodes are one of {', '.join(known)}; got {quoted(episodes)}")
+        raise InvalidInputError(f"episodes are one of {', '.join(known)}; got {quote(episodes)}")
     if not 1 <= samples < math.inf:
         raise InvalidInputError(f"the expected samples must be at least 1; got {samples}")
     check_arms(arms)
@@ -237,9 +243,9 @@ def least_samples(
     """The largest lower bound known for all strategies with that privacy: by the
     tightest time for Bernoulli arms and for Gaussian ones, the floor for others.
     """
-    if instance.bounded and instance.outcomes != YES_NO:
+    if instance.is_bounded and instance.outcomes != YES_NO:
         return floor_bound(instance, delta, epsilon, trust)
-    arms = instance.as_bernoulli() if instance.bounded else instance
+    arms = instance.as_bernoulli() if instance.is_bounded else instance
     return lower_bound(tightest(arms, epsilon, trust), delta)
 
 
@@ -261,17 +267,17 @@ def floor_by_arm(
     sum.
     """
     odds = max(0.0, math.log1p(-check_delta(delta)) - math.log(delta))
-    share = _share(instance)
+    share = _find_share(instance)
     model = check_trust(trust)
-    if epsilon is None or not model.private:
-        return (1 - delta) * odds / _cost(share, math.inf)
-    found = (1 - delta) * odds / _cost(share, check_epsilon(epsilon))
+    if epsilon is None or not model.is_private:
+        return (1 - delta) * odds / _compute_cost(share, math.inf)
+    found = (1 - delta) * odds / _compute_cost(share, check_epsilon(epsilon))
     if model.randomised:
-        found = np.maximum(found, (1 - 2 * delta) * odds / _response_cost(share, epsilon))
+        found = np.maximum(found, (1 - 2 * delta) * odds / _compute_response_cost(share, epsilon))
     return found
 
 
-def _share(instance: Instance) -> Floats:
+def _find_share(instance: Instance) -> Floats:
     """Which share of an arm's rewards must become 1, for the best arm 0, to change who
     is best.
     """
@@ -281,7 +287,7 @@ def _share(instance: Instance) -> Floats:
     return np.asarray(np.minimum(instance.gaps / room, 1.0))
 
 
-def _cost(share: Floats, epsilon: float) -> Floats:
+def _compute_cost(share: Floats, epsilon: float) -> Floats:
     """−log(1 − q(1 − e^−ε)), what a sample tells at most about such a change; q =
     `share`.
     """
@@ -290,7 +296,7 @@ def _cost(share: Floats, epsilon: float) -> Floats:
     return np.asarray(np.minimum(told, epsilon))
 
 
-def _response_cost(share: Floats, epsilon: float) -> Floats:
+def _compute_response_cost(share: Floats, epsilon: float) -> Floats:
     """What an ε-private message tells at most: the kl of two randomised responses, to 0
     and to a bit that is 1 with probability q = `share`.
     """
@@ -346,7 +352,7 @@ class PrivateBounds:
         """Plain types for JSON; times as numbers, their allocations under
         `allocation`.
         """
-        return _plain(vars(self))
+        return _convert_to_plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +412,7 @@ class Bounds(
         fields["per_epsilon"] = [row.to_dict() for row in self.per_epsilon]
         if self.rounded_to_bits:
             fields["rounded_to_bits"] = True
-        return _plain(fields)
+        return _convert_to_plain(fields)
 
 
 def bounds(
@@ -425,7 +431,7 @@ def bounds(
     the rest holds once each outcome is rounded to a bit. Gaussian arms take no ε.
     """
     levels = check_levels(epsilons)
-    arms = _arms(instance)
+    arms = _choose_arms(instance)
     if levels:
         check_bounded(arms)
     sigma = arms.sigma if sigma is None else sigma
@@ -455,15 +461,15 @@ def bounds(
         batches_limit=batches_limit(arms, beta, sigma),
         per_epsilon=(),
     )
-    if arms.bounded:
-        plain = _with_private(plain)
-    rows = tuple(_at(plain, epsilon) for epsilon in levels)
+    if arms.is_bounded:
+        plain = _add_private(plain)
+    rows = tuple(_bound_at(plain, epsilon) for epsilon in levels)
     return Bounds(**{**vars(plain), "per_epsilon": rows})
 
 
-def _with_private(plain: Bounds) -> Bounds:
+def _add_private(plain: Bounds) -> Bounds:
     """With what is about privacy at any ε, and the floor."""
-    arms, t_kl = _arms(plain.instance), plain.t_kl
+    arms, t_kl = _choose_arms(plain.instance), plain.t_kl
     t_tv, t_tv2 = times.t_tv(arms), plain.t_gaussian.scaled(1 / (2 * plain.sigma**2))
     yes_no = plain.instance.outcomes == YES_NO
     return replace(
@@ -479,14 +485,19 @@ def _with_private(plain: Bounds) -> Bounds:
     )
 
 
-def _arms(instance: Instance) -> Instance:
+def _choose_arms(instance: Instance) -> Instance:
     """The arms that the times are for: Bernoulli or Gaussian ones."""
     known = isinstance(instance, Bernoulli | Gaussian)
     return instance if known else check_instance(instance).as_bernoulli()
 
 
-def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
-    instance, delta, beta, sigma = _arms(plain.instance), plain.delta, plain.beta, plain.sigma
+def _bound_at(plain: Bounds, epsilon: float) -> PrivateBounds:
+    instance, delta, beta, sigma = (
+        _choose_arms(plain.instance),
+        plain.delta,
+        plain.beta,
+        plain.sigma,
+    )
     t_local, t_global, t_epsilon = (
         time(instance, epsilon, plain.t_kl)
         for time in (times.t_local, times.t_global, times.t_epsilon)
@@ -512,7 +523,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         cost_local=hardest.value / plain.t_kl.value,
         cost_global=t_epsilon.value / plain.t_kl.value,
         regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
-        regime_global=_global_regime(epsilon, plain),
+        regime_global=_name_global_regime(epsilon, plain),
         upper_constant=upper_constants(
             instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma
         ),
@@ -524,13 +535,13 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     )
 
 
-def _global_regime(epsilon: float, plain: Bounds) -> str:
+def _name_global_regime(epsilon: float, plain: Bounds) -> str:
     if epsilon >= plain.free_epsilon:
         return "free"
     return "high" if epsilon < plain.switch_epsilon["global"] else "low"
 
 
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+def _convert_to_plain(fields: dict[str, Any]) -> dict[str, Any]:
     """Times as numbers, their allocations gathered under one key, and neither floors
     nor times where there are none.
     """

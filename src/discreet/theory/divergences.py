@@ -26,7 +26,7 @@ them.
 
 
 @jit
-def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bool:
+def is_gap_large(mean_best: float, mean_other: float, half_epsilon: float) -> bool:
     """Whether the gap is at least epsilon / 2, the second case of c~^{G,eps}.
 
     Equality is the second case, and floats misjudge it (0.95 - 0.9 < 0.05), so a gap
@@ -38,7 +38,7 @@ def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bo
 
 
 @jit
-def numerator(cost: int, gap: float, half_epsilon: float) -> float:
+def compute_numerator(cost: int, gap: float, half_epsilon: float) -> float:
     """d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2, gap);
     zero for a gap <= 0.
     """
@@ -50,7 +50,7 @@ def numerator(cost: int, gap: float, half_epsilon: float) -> float:
 
 
 @jit
-def transport_cost(
+def compute_transport_cost(
     top: float, inverse_best: float, inverse_other: float, two_variance: float
 ) -> float:
     """W of the pair from its numerator and the inverse counts."""
@@ -58,7 +58,7 @@ def transport_cost(
 
 
 @jit
-def kl_beside(mean: float, off: float) -> float:
+def compute_kl_beside(mean: float, off: float) -> float:
     """kl(mean, mean + off), with full precision for a small `off`; 0 log 0 = 0."""
     total = 0.0
     if mean > 0.0:
@@ -69,21 +69,23 @@ def kl_beside(mean: float, off: float) -> float:
 
 
 @jit
-def kl_part(mean: float, other: float, count: int, count_other: int) -> float:
+def compute_kl_part(mean: float, other: float, count: int, count_other: int) -> float:
     """What an arm adds to W^KL: its count times kl from its mean to that of both arms
     together.
     """
-    return count * kl_beside(mean, (other - mean) * (count_other / (count + count_other)))
+    return count * compute_kl_beside(mean, (other - mean) * (count_other / (count + count_other)))
 
 
 @jit
-def kl_cost(mean_best: float, mean_other: float, count_best: int, count_other: int) -> float:
+def compute_kl_cost(
+    mean_best: float, mean_other: float, count_best: int, count_other: int
+) -> float:
     """W^KL, the least n kl(mean, x) + m kl(other mean, x) over x; zero for a gap <=
     0.
     """
     if mean_best <= mean_other:
         return 0.0
-    return kl_part(mean_best, mean_other, count_best, count_other) + kl_part(
+    return compute_kl_part(mean_best, mean_other, count_best, count_other) + compute_kl_part(
         mean_other, mean_best, count_other, count_best
     )
 
@@ -93,7 +95,7 @@ def kl(p: ArrayLike, q: ArrayLike) -> Floats:
     from Bernoulli(q).
     """
     with np.errstate(all="ignore"):
-        return kl_up(*_upward(check_unit("p", p), check_unit("q", q)))
+        return kl_up(*_make_upward(check_unit("p", p), check_unit("q", q)))
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> Floats:
@@ -109,11 +111,11 @@ def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
     """
     private = PrivateUp(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
-        move = _upward(check_unit("p", p), check_unit("q", q))
+        move = _make_upward(check_unit("p", p), check_unit("q", q))
         return private(move, private.turn(move.p, move.p_bar))
 
 
-def randomised_mean(mean: ArrayLike, epsilon: float) -> Floats:
+def compute_randomised_mean(mean: ArrayLike, epsilon: float) -> Floats:
     """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et
     al. on CTB).
     """
@@ -151,7 +153,7 @@ NOTHING = 1e-300
 
 def kl_up(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Floats:
     """kl(p, q) along a move (its fields are the arguments)."""
-    up, down = _excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
+    up, down = _compute_excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
     return np.asarray(p * up + p_bar * down)
 
 
@@ -222,7 +224,7 @@ class PrivateUp:
         return np.asarray(value + np.log1p(np.maximum(past, 0.0) * (self.s / rest)))
 
 
-def _upward(p: Floats, q: Floats) -> Move:
+def _make_upward(p: Floats, q: Floats) -> Move:
     """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p,
     1−q).
     """
@@ -236,7 +238,7 @@ def _upward(p: Floats, q: Floats) -> Move:
     )
 
 
-def _excess(u: Floats, one_plus_u: Floats) -> Floats:
+def _compute_excess(u: Floats, one_plus_u: Floats) -> Floats:
     """u − log(1 + u) ≥ 0, to full relative precision also for tiny u and for u near −1.
 
     With r = u/(2+u), log(1+u) = 2(r + r³/3 + r⁵/5 + …) and u − 2r = u r.

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from discreet._types import Floats
 from discreet.errors import InvalidInputError
 from discreet.jit import jit
-from discreet.numerics import increasing_root, least
+from discreet.numerics import minimise, solve_increasing
 from discreet.validation import (
     check_arms,
     check_counts,
@@ -27,7 +27,7 @@ from discreet.validation import (
     check_gamma,
     check_rho,
     check_sigma,
-    quoted,
+    quote,
 )
 
 SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
@@ -42,11 +42,11 @@ def c_g(x: ArrayLike) -> Floats:
     x = np.asarray(x, dtype=np.float64)
     if not ((x > 0) & (x < math.inf)).all():
         raise InvalidInputError("C_G is defined for finite x > 0")
-    return np.frombuffer(_c_g(x.tobytes())).reshape(x.shape).copy()[()]
+    return np.frombuffer(_compute_c_g(x.tobytes())).reshape(x.shape).copy()[()]
 
 
 @lru_cache(maxsize=64)
-def _c_g(numbers: bytes) -> bytes:
+def _compute_c_g(numbers: bytes) -> bytes:
     """C_G of these numbers; kept, as strategies that differ in other parts share their
     thresholds.
     """
@@ -57,7 +57,7 @@ def _c_g(numbers: bytes) -> bytes:
         exploration = 2 * lam - 2 * lam * np.log(4 * lam) + np.log(zeta(2 * lam)) - log_rest / 2
         return np.asarray((exploration + x) / lam)
 
-    found = least(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
+    found = minimise(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
     return found.tobytes()
 
 
@@ -90,7 +90,7 @@ def w_bar(x: ArrayLike) -> Floats:
     return np.asarray(1 + v)
 
 
-def phase_number(count: ArrayLike) -> Floats:
+def compute_phase_number(count: ArrayLike) -> Floats:
     """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is
     x, from phase 2 on.
     """
@@ -101,7 +101,7 @@ def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) 
     """c^G: for means of all samples so far, without privacy (Eq.
     threshold_non_private).
     """
-    return _c_gaussian(
+    return _compute_c_gaussian(
         check_counts(count_a),
         check_counts(count_b),
         check_arms(arms),
@@ -130,9 +130,9 @@ def c_forgetting(
     """
     a, b = check_counts(count_a), check_counts(count_b)
     if not 1 < s <= 2:
-        raise InvalidInputError(f"s lies in (1, 2] here; got {quoted(s)}")
-    spent = float(zeta(s)) ** 2 * (phase_number(a) * phase_number(b)) ** s
-    return _c_gaussian(a, b, check_arms(arms), check_delta(delta) / spent)
+        raise InvalidInputError(f"s lies in (1, 2] here; got {quote(s)}")
+    spent = float(zeta(s)) ** 2 * (compute_phase_number(a) * compute_phase_number(b)) ** s
+    return _compute_c_gaussian(a, b, check_arms(arms), check_delta(delta) / spent)
 
 
 def c_private(
@@ -150,11 +150,12 @@ def c_private(
         check_delta(delta),
         check_epsilon(epsilon) * check_sigma(sigma),
     )
-    spent = phase_number(a) ** 2 * phase_number(b) ** 2 * math.pi**4 / 18
+    spent = compute_phase_number(a) ** 2 * compute_phase_number(b) ** 2 * math.pi**4 / 18
     noise = sum(
-        np.log(math.pi**2 * arms * phase_number(n) ** 2 / (3 * delta)) ** 2 / n for n in (a, b)
+        np.log(math.pi**2 * arms * compute_phase_number(n) ** 2 / (3 * delta)) ** 2 / n
+        for n in (a, b)
     )
-    return 2 * _c_gaussian(a, b, arms, delta / spent) + noise / scale**2
+    return 2 * _compute_c_gaussian(a, b, arms, delta / spent) + noise / scale**2
 
 
 def h(count: ArrayLike, arms: int, delta: float) -> Floats:
@@ -162,7 +163,7 @@ def h(count: ArrayLike, arms: int, delta: float) -> Floats:
     AdaP-TT*'s δ-correctness).
     """
     count = check_counts(count)
-    inner = 2 * _laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
+    inner = 2 * _compute_laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
     return w_bar(inner) / 2
 
 
@@ -178,7 +179,9 @@ def c_star_low(
     threshold_TTUCB_global_v2).
     """
     a, b = check_counts(count_a), check_counts(count_b)
-    cross = sum(np.sqrt(h(n, arms, delta) / n) * _laplace_log(n, arms, delta) for n in (a, b))
+    cross = sum(
+        np.sqrt(h(n, arms, delta) / n) * _compute_laplace_log(n, arms, delta) for n in (a, b)
+    )
     half = c_private(a, b, arms, 2 * delta / 3, epsilon, sigma) / 2
     return half + math.sqrt(2) / (epsilon * sigma) * cross
 
@@ -196,7 +199,7 @@ def c_star_high(
     """
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma = check_epsilon(epsilon), check_sigma(sigma)
-    later = np.maximum(phase_number(a), phase_number(b))
+    later = np.maximum(compute_phase_number(a), compute_phase_number(b))
     spread = np.sqrt(a * h(a, arms, delta)) + np.sqrt(b * h(b, arms, delta))
     noise = np.log(math.pi**2 * arms * later / (2 * delta)) / (2 * sigma**2)
     return noise + epsilon / (2 * math.sqrt(2) * sigma) * spread
@@ -215,7 +218,9 @@ def c_star_sharp(
     """
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma, total = check_epsilon(epsilon), check_sigma(sigma), a + b
-    noise = (b * _laplace_log(a, arms, delta) + a * _laplace_log(b, arms, delta)) / total
+    noise = (
+        b * _compute_laplace_log(a, arms, delta) + a * _compute_laplace_log(b, arms, delta)
+    ) / total
     spread = (b * np.sqrt(a * h(a, arms, delta)) + a * np.sqrt(b * h(b, arms, delta))) / total
     return np.asarray(noise / (4 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * spread)
 
@@ -230,7 +235,7 @@ def bonus_gaussian(
 
 def bonus_private(count: ArrayLike, epsilon: float) -> Floats:
     """b^{G,ε} of an arm with this local count (Eq. TTUCB_global_v1)."""
-    rate = phase_number(count) / check_counts(count)
+    rate = compute_phase_number(count) / check_counts(count)
     return np.asarray(np.sqrt(rate) + rate / epsilon)
 
 
@@ -293,17 +298,19 @@ def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
     over 2(h_e + c_e).
     """
     if not 1 <= epoch <= 500 or int(epoch) != epoch:
-        raise InvalidInputError(f"epochs count from 1 and end long before 500; got {quoted(epoch)}")
-    pulls = epoch_length(check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta))
+        raise InvalidInputError(f"epochs count from 1 and end long before 500; got {quote(epoch)}")
+    pulls = compute_epoch_length(
+        check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta)
+    )
     return Epoch(
         pulls,
-        sampling_radius(active, epoch, pulls, delta),
-        noise_radius(active, epoch, pulls, epsilon, delta),
+        compute_sampling_radius(active, epoch, pulls, delta),
+        compute_noise_radius(active, epoch, pulls, epsilon, delta),
     )
 
 
 @jit
-def epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
+def compute_epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
     """R_e: fresh samples of each active arm in this epoch, aimed at gaps of 2^-e."""
     aim = 2.0**-epoch
     sampling = 32.0 * math.log(8.0 * active * epoch * epoch / delta) / (aim * aim)
@@ -312,23 +319,27 @@ def epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
 
 
 @jit
-def sampling_radius(active: int, epoch: int, length: int, delta: float) -> float:
+def compute_sampling_radius(active: int, epoch: int, length: int, delta: float) -> float:
     """h_e: how far an epoch's mean may lie from the true one."""
     return math.sqrt(math.log(8.0 * active * epoch * epoch / delta) / (2.0 * length))
 
 
 @jit
-def noise_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
+def compute_noise_radius(
+    active: int, epoch: int, length: int, epsilon: float, delta: float
+) -> float:
     """c_e: how far noise may carry an epoch's mean."""
     return math.log(4.0 * active * epoch * epoch / delta) / (epsilon * length)
 
 
 @jit
-def epoch_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
+def compute_epoch_radius(
+    active: int, epoch: int, length: int, epsilon: float, delta: float
+) -> float:
     """2 (h_e + c_e): how far below the best private mean an arm may lie and stay."""
     return 2.0 * (
-        sampling_radius(active, epoch, length, delta)
-        + noise_radius(active, epoch, length, epsilon, delta)
+        compute_sampling_radius(active, epoch, length, delta)
+        + compute_noise_radius(active, epoch, length, epsilon, delta)
     )
 
 
@@ -348,12 +359,12 @@ def gaussian_scale(epsilon: float, gamma: float) -> float:
     def slack(log_s: float) -> float:
         s = math.exp(log_s)
         seen, covered = (
-            _log_tail(epsilon * s - 1 / (2 * s)),
-            epsilon + _log_tail(epsilon * s + 1 / (2 * s)),
+            _compute_log_tail(epsilon * s - 1 / (2 * s)),
+            epsilon + _compute_log_tail(epsilon * s + 1 / (2 * s)),
         )
         return math.log(gamma) - seen - math.log1p(-math.exp(min(covered - seen, -1e-16)))
 
-    return math.exp(increasing_root(slack, -math.log(epsilon) / 2)) * (1 + 1e-9)
+    return math.exp(solve_increasing(slack, -math.log(epsilon) / 2)) * (1 + 1e-9)
 
 
 def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
@@ -363,19 +374,24 @@ def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
     return math.hypot(sigma, scale)
 
 
-def _c_gaussian(a: Floats, b: Floats, arms: int, delta: Floats) -> Floats:
+def _compute_c_gaussian(a: Floats, b: Floats, arms: int, delta: Floats) -> Floats:
     core = 2 * c_g(np.log((arms - 1) / delta) / 2)
     return np.asarray(core + 2 * np.log(4 + np.log(a)) + 2 * np.log(4 + np.log(b)))
 
 
-def _laplace_log(count: Floats, arms: int, delta: float) -> Floats:
+def _compute_laplace_log(count: Floats, arms: int, delta: float) -> Floats:
     """log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at once."""
     return np.asarray(
-        np.log(math.pi**2 * check_arms(arms) * phase_number(count) ** 2 / (2 * check_delta(delta)))
+        np.log(
+            math.pi**2
+            * check_arms(arms)
+            * compute_phase_number(count) ** 2
+            / (2 * check_delta(delta))
+        )
     )
 
 
-def _log_tail(u: float) -> float:
+def _compute_log_tail(u: float) -> float:
     """log P(Z > u) for a standard normal Z, also where the probability itself is too
     small for a float.
     """
@@ -388,11 +404,11 @@ def _log_tail(u: float) -> float:
     return -(u**2) / 2 - math.log(u * math.sqrt(2 * math.pi)) + math.log(series)
 
 
-ROUNDED = 1e-9
+ROUNDING_MARGIN = 1e-9
 """By so much of itself a scale is rounded up, so that errors of rounding stay on the
 private side.
 """
-LEAST_ORDER = -36.0
+MIN_LOG_ORDER = -36.0
 """The log of α − 1 below which the conversion gives 1 to all digits."""
 
 
@@ -401,17 +417,17 @@ def zcdp_gamma(rho: float, epsilon: float) -> float:
     of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1) (Canonne, Kamath & Steinke 2020,
     Proposition 7 and Corollary 13).
     """
-    return math.exp(min(_log_gamma(check_rho(rho), check_epsilon(epsilon)), 0.0))
+    return math.exp(min(_compute_log_gamma(check_rho(rho), check_epsilon(epsilon)), 0.0))
 
 
-def _log_gamma(rho: float, epsilon: float) -> float:
+def _compute_log_gamma(rho: float, epsilon: float) -> float:
     def slope(log_order: float) -> float:
         order = math.exp(log_order)  # α − 1
-        rest = math.log1p(1 / order) if log_order > LEAST_ORDER else -log_order
+        rest = math.log1p(1 / order) if log_order > MIN_LOG_ORDER else -log_order
         return (2 * order + 1) * rho - epsilon - rest
 
-    log_order = increasing_root(slope, math.log1p(epsilon / rho))
-    if log_order < LEAST_ORDER:
+    log_order = solve_increasing(slope, math.log1p(epsilon / rho))
+    if log_order < MIN_LOG_ORDER:
         return 0.0
     order = math.exp(log_order)
     shrink = (order + 1) * math.log1p(1 / order)
@@ -434,7 +450,7 @@ def zcdp_rho(epsilon: float, gamma: float) -> float:
     high = epsilon + 1.0
     while high - low > 1e-13 * high:
         middle = math.sqrt(low * high)
-        if _log_gamma(middle, epsilon) <= allowed:
+        if _compute_log_gamma(middle, epsilon) <= allowed:
             low = middle
         else:
             high = middle
@@ -446,16 +462,18 @@ def zcdp_epsilon(rho: float, gamma: float) -> float:
     enough.
     """
     log = math.log(check_gamma(gamma))
-    if _log_gamma(check_rho(rho), 0.0) <= log:
+    if _compute_log_gamma(check_rho(rho), 0.0) <= log:
         return 0.0
     most = rho + 2 * math.sqrt(-rho * log)
-    root = increasing_root(lambda e: log - _log_gamma(rho, math.exp(e)), math.log(most), 0.1)
-    return math.exp(root) * (1 + ROUNDED)
+    root = solve_increasing(
+        lambda e: log - _compute_log_gamma(rho, math.exp(e)), math.log(most), 0.1
+    )
+    return math.exp(root) * (1 + ROUNDING_MARGIN)
 
 
 def sum_scale(rho: float) -> float:
     """σ of Gaussian noise that makes a sum ρ-zCDP to which one person adds 0 to 1."""
-    return math.sqrt(0.5 / check_rho(rho)) * (1 + ROUNDED)
+    return math.sqrt(0.5 / check_rho(rho)) * (1 + ROUNDING_MARGIN)
 
 
 # --- AdaP-TT with Gaussian noise ------------------------------------------------------
@@ -469,7 +487,7 @@ def c_concentrated(
     variance of the difference of the two means (docs, "Beyond pure ε").
     """
     a, b = check_counts(count_a), check_counts(count_b)
-    spent = (math.pi**2 / 6 * phase_number(a) * phase_number(b)) ** 2
+    spent = (math.pi**2 / 6 * compute_phase_number(a) * compute_phase_number(b)) ** 2
     nats = np.log((check_arms(arms) - 1) * spent / check_delta(delta))
     noisy = mean_variance(a, scale) + mean_variance(b, scale)
     return np.asarray(nats * noisy / (mean_variance(a, 0.0) + mean_variance(b, 0.0)))

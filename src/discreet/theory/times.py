@@ -16,7 +16,7 @@ import numpy as np
 from discreet._types import Floats
 from discreet.errors import InvalidInputError, NoConvergenceError
 from discreet.instances import Bernoulli, Gaussian, Instance, check_bounded, check_instance
-from discreet.numerics import newton_root
+from discreet.numerics import solve_newton
 from discreet.theory.transport import (
     Capped,
     Inverse,
@@ -25,10 +25,17 @@ from discreet.theory.transport import (
     PrivateKl,
     Quadratic,
     Transport,
-    unit,
+    map_to_unit,
 )
 from discreet.trust import check_trust
-from discreet.validation import check_beta, check_delta, check_epsilon, check_sigma, quoted, real
+from discreet.validation import (
+    check_beta,
+    check_delta,
+    check_epsilon,
+    check_sigma,
+    convert_to_float,
+    quote,
+)
 
 
 class Try(NamedTuple):
@@ -54,24 +61,29 @@ class Try(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
+def solve_equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
     """T and the shares x_a at the optimal allocation, for the minimum of these costs.
 
     Secant steps on the height; where they do not close in, because the pulls jump, the
     next level is where the tangents from below and above meet. Any two such tangents
     also bound T from below.
     """
-    ceiling = _ceiling(transports)
+    ceiling = _find_ceiling(transports)
     reached = min(
         (float(t.ceiling.min()) for t in transports if isinstance(t, Capped)), default=np.inf
     )
     if reached == ceiling:
-        corner = _inverse(transports, ceiling)
+        corner = _invert(transports, ceiling)
         if corner.pull.sum() <= 1:
             return float(1 + corner.share.sum()) / ceiling, corner.share
     below: Try | None = None
     above: Try | None = None
-    now, rate, longest, slow = _try(transports, _guess(transports, ceiling, 2)), 1.0, 1.0, False
+    now, rate, longest, slow = (
+        _try(transports, _guess_position(transports, ceiling, 2)),
+        1.0,
+        1.0,
+        False,
+    )
     for _ in range(200):
         below, above = (now, above) if now.intercept >= 0 else (below, now)
         step = -now.height / rate
@@ -79,10 +91,10 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
             return now.time, now.share
         position, meet = now.position + math.copysign(min(abs(step), longest), step), ceiling
         if below and above:
-            meet = _meet(below, above)
+            meet = _intersect(below, above)
             if slow and len(transports) > 1:
                 position = max(transport.position(meet) for transport in transports)
-            position = _between(below, above, position)
+            position = _choose_between(below, above, position)
         if below:
             least = below.bound(meet)
             for end in (below, above or below):
@@ -99,7 +111,7 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
 
 
 @np.errstate(all="ignore")
-def stays(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
+def is_equilibrium(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
     """Whether an equilibrium stays one under these costs too: none asks for a larger
     share at its level.
     """
@@ -110,27 +122,29 @@ def stays(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
 
 
 @np.errstate(all="ignore")
-def equilibrium_at(beta: float, transport: Transport) -> tuple[float, Floats]:
+def solve_equilibrium_at(beta: float, transport: Transport) -> tuple[float, Floats]:
     """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β
     = 1/(β y).
     """
-    ceiling, others = _ceiling([transport]), (1 - beta) / beta
+    ceiling, others = _find_ceiling([transport]), (1 - beta) / beta
 
     def excess(position: float) -> tuple[float, float]:
-        part = unit(position)
+        part = map_to_unit(position)
         share, pull = transport.inverse(ceiling * part)
         total = float(share.sum())
         return math.log(total / others) if total < math.inf else math.inf, (
             1 + float(pull.sum()) / total
         ) * (1 - part)
 
-    level = ceiling * unit(newton_root(excess, _guess([transport], ceiling, 1, others)))
+    level = ceiling * map_to_unit(
+        solve_newton(excess, _guess_position([transport], ceiling, 1, others))
+    )
     return 1 / (beta * level), transport.inverse(level).share[0]
 
 
 def _try(transports: Sequence[Transport], position: float) -> Try:
     level = min(transport.level(position) for transport in transports)
-    share, pull = _inverse(transports, level)
+    share, pull = _invert(transports, level)
     total, pulls = float(share.sum()), float(pull.sum())
     height = 0.5 * math.log(min(max(pulls, 1e-30), 1e30))
     return Try(
@@ -138,7 +152,7 @@ def _try(transports: Sequence[Transport], position: float) -> Try:
     )
 
 
-def _meet(below: Try, above: Try) -> float:
+def _intersect(below: Try, above: Try) -> float:
     """The level where the two tangents meet; the upper one where rounding or an
     infinity leaves none between.
     """
@@ -147,7 +161,7 @@ def _meet(below: Try, above: Try) -> float:
     return meet if below.level < meet < above.level else above.level
 
 
-def _between(below: Try, above: Try, position: float) -> float:
+def _choose_between(below: Try, above: Try, position: float) -> float:
     """This position if it lies between the two, else where the line through their
     heights is zero.
     """
@@ -157,12 +171,12 @@ def _between(below: Try, above: Try, position: float) -> float:
     return below.position + min(max(share, 0.01), 0.99) * (above.position - below.position)
 
 
-def _ceiling(transports: Sequence[Transport]) -> float:
+def _find_ceiling(transports: Sequence[Transport]) -> float:
     """The level to stay below."""
     return min(float(transport.limit.min()) for transport in transports)
 
 
-def _guess(
+def _guess_position(
     transports: Sequence[Transport], ceiling: float, power: int, others: float = 1.0
 ) -> float:
     """The position for Gaussian laws that cost as much at equal weights, all arms as
@@ -175,7 +189,7 @@ def _guess(
     return max(transport.position(level) for transport in transports)
 
 
-def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
+def _invert(transports: Sequence[Transport], level: float) -> Inverse:
     """The largest share of each arm among all its costs, and the pull that belongs to
     it.
     """
@@ -188,7 +202,7 @@ def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
     return Inverse(shares[winner, arms], pulls[winner, arms])
 
 
-LEAST_GAP = 1e-9
+MIN_GAP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +224,8 @@ class CharacteristicTime:
         """The time if every sample told 1/factor times as much; the allocation stays
         the same.
         """
-        if not 0 < real(factor) < math.inf:
-            raise InvalidInputError(f"factor must be a positive number; got {quoted(factor)}")
+        if not 0 < convert_to_float(factor) < math.inf:
+            raise InvalidInputError(f"factor must be a positive number; got {quote(factor)}")
         return CharacteristicTime(float(factor) * self.value, self.allocation)
 
 
@@ -221,16 +235,16 @@ def t_kl(instance: Instance) -> CharacteristicTime:
     """
     if isinstance(instance, Gaussian):
         return t_gaussian(instance)
-    best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium([Kl(best, means)]))
+    best, means = _split_bernoulli_arms(instance)
+    return _make_time(instance, *solve_equilibrium([Kl(best, means)]))
 
 
 def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
     """T*_KL,β: the same with the best arm's share of the samples held at β."""
     if isinstance(instance, Gaussian):
         return t_gaussian_beta(instance, beta)
-    best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium_at(check_beta(beta), Kl(best, means)))
+    best, means = _split_bernoulli_arms(instance)
+    return _make_time(instance, *solve_equilibrium_at(check_beta(beta), Kl(best, means)))
 
 
 def t_gaussian(instance: Instance, sigma: float | None = None) -> CharacteristicTime:
@@ -238,7 +252,7 @@ def t_gaussian(instance: Instance, sigma: float | None = None) -> Characteristic
     T_KL_Gaussian); the instance's own σ unless another is given, 1/2 for rewards in [0,
     1].
     """
-    return _time(instance, *equilibrium([_gaussian(instance, sigma)]))
+    return _make_time(instance, *solve_equilibrium([_compute_gaussian(instance, sigma)]))
 
 
 def t_gaussian_beta(
@@ -247,23 +261,25 @@ def t_gaussian_beta(
     """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq.
     T_KL_Gaussian).
     """
-    return _time(instance, *equilibrium_at(check_beta(beta), _gaussian(instance, sigma)))
+    return _make_time(
+        instance, *solve_equilibrium_at(check_beta(beta), _compute_gaussian(instance, sigma))
+    )
 
 
 def t_tv(instance: Instance) -> CharacteristicTime:
     """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq.
     global_explicit_relaxation).
     """
-    _bernoulli_arms(instance)
+    _split_bernoulli_arms(instance)
     inverse = 1 / instance.gaps
-    return CharacteristicTime(float(inverse.sum()), _read_only(inverse / inverse.sum()))
+    return CharacteristicTime(float(inverse.sum()), _make_read_only(inverse / inverse.sum()))
 
 
 def t_tv2(instance: Instance) -> CharacteristicTime:
     """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower
     bound).
     """
-    _bernoulli_arms(instance)
+    _split_bernoulli_arms(instance)
     return t_gaussian(instance, 1.0).scaled(0.5)
 
 
@@ -275,7 +291,7 @@ def t_local(
 
     Here and below, `known` is T*_KL where the caller has it: privacy may cost nothing.
     """
-    best, means = _bernoulli_arms(instance)
+    best, means = _split_bernoulli_arms(instance)
     factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
     if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
         return t_tv2(instance).scaled(1 / factor)
@@ -285,7 +301,7 @@ def t_local(
     ):  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
         return known or t_kl(instance)
     others: list[Transport] = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
-    return _least(instance, known, others)
+    return _solve_least(instance, known, others)
 
 
 def t_global(
@@ -294,8 +310,8 @@ def t_global(
     """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost
     (Theorem: global lower bound).
     """
-    best, means = _bernoulli_arms(instance)
-    return _least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
+    best, means = _split_bernoulli_arms(instance)
+    return _solve_least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
 
 
 def t_epsilon(
@@ -304,12 +320,12 @@ def t_epsilon(
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan &
     Azize 2025).
     """
-    best, means = _bernoulli_arms(instance)
-    if check_epsilon(epsilon) >= _log_odds(best, float(means.min())):
+    best, means = _split_bernoulli_arms(instance)
+    if check_epsilon(epsilon) >= _compute_log_odds_gap(best, float(means.min())):
         return known or t_kl(instance)  # d_ε is kl wherever a mean may be moved to
     if known and epsilon >= free_epsilon(instance, known):
         return known
-    return _time(instance, *equilibrium([PrivateKl(best, means, epsilon)]))
+    return _make_time(instance, *solve_equilibrium([PrivateKl(best, means, epsilon)]))
 
 
 def tightest(
@@ -352,14 +368,17 @@ def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> Charact
     """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq.
     global_explicit_relaxation).
     """
-    return _time(instance, *equilibrium([_relaxed(instance, epsilon, sigma)]))
+    return _make_time(instance, *solve_equilibrium([_compute_relaxed(instance, epsilon, sigma)]))
 
 
 def t_relaxed_beta(
     instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
 ) -> CharacteristicTime:
     """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
-    return _time(instance, *equilibrium_at(check_beta(beta), _relaxed(instance, epsilon, sigma)))
+    return _make_time(
+        instance,
+        *solve_equilibrium_at(check_beta(beta), _compute_relaxed(instance, epsilon, sigma)),
+    )
 
 
 def local_factor(epsilon: float) -> float:
@@ -404,7 +423,7 @@ def free_epsilon(instance: Instance, known: CharacteristicTime | None = None) ->
     It is as far in log odds as the optimal allocation of T*_KL moves a mean: both the
     best and the other one meet at m_a.
     """
-    best, means = _bernoulli_arms(instance)
+    best, means = _split_bernoulli_arms(instance)
     if best == 1 or means.min() == 0:
         return math.inf
     allocation = (known or t_kl(instance)).allocation
@@ -431,11 +450,11 @@ def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
     return float(time) * max(0.0, -math.log(2.4 * check_delta(delta)))
 
 
-def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
+def _split_bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
     """The best mean and the others', for the quantities that hold for Bernoulli arms
     only.
     """
-    _gaps(instance)
+    _compute_gaps(instance)
     check_bounded(instance)
     if not isinstance(instance, Bernoulli):
         raise InvalidInputError(
@@ -447,38 +466,38 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
     return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
 
 
-def _log_odds(high: float, low: float) -> float:
+def _compute_log_odds_gap(high: float, low: float) -> float:
     """How far apart two means are in log odds; infinite if one of them is sure."""
     if high == 1 or low == 0:
         return math.inf
     return math.log(high) + math.log1p(-low) - math.log(low) - math.log1p(-high)
 
 
-def _gaps(instance: Instance) -> Floats:
+def _compute_gaps(instance: Instance) -> Floats:
     best, gaps = check_instance(instance).best, instance.gaps
     gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
-    if gaps.min() < LEAST_GAP:
+    if gaps.min() < MIN_GAP:
         raise InvalidInputError(
             f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at "
-            f"least {LEAST_GAP:g}"
+            f"least {MIN_GAP:g}"
         )
     return gaps
 
 
-def _gaussian(instance: Instance, sigma: float | None) -> Quadratic:
+def _compute_gaussian(instance: Instance, sigma: float | None) -> Quadratic:
     own = check_instance(instance).sigma if sigma is None else check_sigma(sigma)
-    return Quadratic(_gaps(instance) ** 2 / (2 * own**2))
+    return Quadratic(_compute_gaps(instance) ** 2 / (2 * own**2))
 
 
-def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
-    gaps = _gaps(instance)
+def _compute_relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
+    gaps = _compute_gaps(instance)
     check_bounded(instance)
     return Quadratic(
         gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2)
     )
 
 
-def _least(
+def _solve_least(
     instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]
 ) -> CharacteristicTime:
     """The time for the least of the KL cost and these others; T*_KL itself if that is
@@ -487,17 +506,17 @@ def _least(
     if known:
         weight = float(known.allocation[instance.best])
         shares = np.delete(known.allocation, instance.best) / weight
-        if stays(1 / (known.value * weight), shares, others):
+        if is_equilibrium(1 / (known.value * weight), shares, others):
             return known
-    return _time(instance, *equilibrium([Kl(*_bernoulli_arms(instance)), *others]))
+    return _make_time(instance, *solve_equilibrium([Kl(*_split_bernoulli_arms(instance)), *others]))
 
 
-def _time(instance: Instance, value: float, shares: Floats) -> CharacteristicTime:
+def _make_time(instance: Instance, value: float, shares: Floats) -> CharacteristicTime:
     best = instance.best
     allocation = np.concatenate((shares[:best], (1.0,), shares[best:]))
-    return CharacteristicTime(value, _read_only(allocation / allocation.sum()))
+    return CharacteristicTime(value, _make_read_only(allocation / allocation.sum()))
 
 
-def _read_only(array: Floats) -> Floats:
+def _make_read_only(array: Floats) -> Floats:
     array.flags.writeable = False
     return array

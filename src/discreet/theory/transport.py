@@ -3,7 +3,7 @@ that makes it cost so much.
 
 For a suboptimal arm a the cost is ω_* G_a(ω_a/ω_*), with G_a concave. A transport knows
 its ceiling (the limit of G_a) and, for a level y below it, the share x_a at which G_a
-reaches y and the pull y x_a'(y) − x_a(y): all that `equilibrium` asks of it.
+reaches y and the pull y x_a'(y) − x_a(y): all that `solve_equilibrium` asks of it.
 Derivations: docs, "Theory and proofs", section 3.
 """
 
@@ -62,7 +62,7 @@ class Transport(Protocol):
         """Shares and pulls at a level below every limit."""
 
 
-def unit(position: float) -> float:
+def map_to_unit(position: float) -> float:
     """The logistic map of the line onto (0, 1)."""
     return 1 / (1 + math.exp(-min(max(position, -700.0), 700.0)))
 
@@ -74,7 +74,7 @@ class Bounded:
 
     def level(self, position: float) -> float:
         """See `Transport`."""
-        return float(self.limit.min()) * unit(position)
+        return float(self.limit.min()) * map_to_unit(position)
 
     def position(self, level: float) -> float:
         """See `Transport`."""
@@ -326,7 +326,7 @@ class ByMean(Curve):
         parts = np.zeros(
             (3, *self._p.shape)
         )  # m at μ*, m at μ_a, and where the first search starts
-        parts[0, 0], parts[0, 1], parts[1, 0], parts[2] = 1e-200, 1, 1, _parts(start)
+        parts[0, 0], parts[0, 1], parts[1, 0], parts[2] = 1e-200, 1, 1, _split(start)
         values, slopes, bends = self._rise(parts, EVERY)
         self._far = values[0, 1]
         self._floor = np.fmax(slopes[0, 0] / slopes[0, 1] * self._far, 0.0)
@@ -352,7 +352,7 @@ class ByMean(Curve):
         return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
 
     def _point(self, z: Floats, columns: Any) -> Point:
-        st = _parts(z)
+        st = _split(z)
         return self._assemble(st, self._rise(st, columns), columns)
 
     def _assemble(self, st: Floats, rise: Rise, columns: Any) -> Point:
@@ -445,6 +445,6 @@ class Mixed(ByMean):
         return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
 
 
-def _parts(z: Floats) -> Floats:
+def _split(z: Floats) -> Floats:
     """s and t, adding up to 1, with z = log(s/t)."""
     return np.asarray(1 / (1 + np.exp(np.array([-z, z]))))

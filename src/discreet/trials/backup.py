@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from discreet.client.address import is_remote
 from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
-from discreet.files import check_writable, private_file, same_file
+from discreet.files import check_writable, is_same_file, open_private_file
 from discreet.trials.inputs import check_user
 from discreet.trials.names import is_writable, normalize_name
 from discreet.trials.operations import MAX_REASON_LENGTH, RESTORED, ManagementAction
@@ -143,7 +143,7 @@ def backup_trials(
 def _write_backup(path: str, here: AllTrials) -> tuple[BackedUp, ...]:
     """The file, and what is in it."""
     trials = here.trials()
-    with private_file(path, SIDE_FILES) as temporary:
+    with open_private_file(path, SIDE_FILES) as temporary:
         with closing(Database.open_file(str(temporary))) as made, made.exclusive() as there:
             for trial in trials:
                 there.copy(trial)
@@ -232,7 +232,7 @@ def restore_trials(
     excuse = _check_reason(i_know_that_epsilon_is_spent_again, reason)
     if not Path(path).is_file():
         raise InvalidInputError(f"there is no file {path}: name a backup of trials")
-    if any(same_file(path, other) for other in make_dialect(url).files):
+    if any(is_same_file(path, other) for other in make_dialect(url).files):
         raise InvalidInputError(f"{path} is the database itself: name a backup of it")
     with closing(Database.open_file(path, must_exist=True)) as store, store.snapshot_all() as there:
         found = _read_backup(path, there)

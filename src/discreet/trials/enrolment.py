@@ -25,7 +25,7 @@ from discreet.trials.store import schema
 from discreet.trials.store.schema import AssignmentRow
 from discreet.trials.transaction import TrialTransaction
 from discreet.trials.verbs import AskBody
-from discreet.validation import quoted
+from discreet.validation import quote
 
 TOOK_PART = "this person took part before, and cannot take part again. Nobody was assigned"
 UNKNOWN_NUMBER = (
@@ -176,7 +176,7 @@ def _check_site(tx: TrialTransaction, site: str | None) -> None:
     management = tx.state.management
     sites = management.list_sites(tx.protocol)
     if sites is not None and site not in sites:
-        got = "" if site is None else f"; got {quoted(site)}"
+        got = "" if site is None else f"; got {quote(site)}"
         raise InvalidInputError(
             f"say which site people come from: one of {', '.join(sites)}{got}. Nobody was assigned"
         )

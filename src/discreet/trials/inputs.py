@@ -134,13 +134,13 @@ def check_outcome(outcome: float, protocol: Protocol) -> float:
     """Return an outcome within the range of the protocol; refuse one that the protocol
     does not take.
     """
-    protocol.scale.reward(outcome, protocol.out_of_range)
+    protocol.scale.convert_to_reward(outcome, protocol.out_of_range)
     return min(max(float(outcome), protocol.low), protocol.high)
 
 
 def outcome_units(outcome: float, protocol: Protocol) -> int:
     """Return an outcome in whole units, rounded at random without bias."""
-    return to_units(protocol.scale.reward(outcome, protocol.out_of_range), protocol.grid)
+    return to_units(protocol.scale.convert_to_reward(outcome, protocol.out_of_range), protocol.grid)
 
 
 def check_response(response: Response, protocol: Protocol) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet.client.address import is_remote
 from discreet.trials.record import Head
-from discreet.validation import quoted
+from discreet.validation import quote
 
 if TYPE_CHECKING:
     from discreet.trials.store.database import Database
@@ -82,7 +82,7 @@ def _summarize(name: str, protocol: str, people: int, state: str) -> ListedTrial
 
 def unknown_trial_words(name: str, place: str, names: Sequence[str]) -> str:
     """What to say where there is no trial of a name."""
-    return f"there is no trial {quoted(name)} in {place}; {describe_names(name, names)}"
+    return f"there is no trial {quote(name)} in {place}; {describe_names(name, names)}"
 
 
 def describe_names(name: str, names: Sequence[str]) -> str:

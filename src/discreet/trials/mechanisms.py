@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
-from discreet.scale import REFUSE, Scale, check_out_of_range, ends_of
+from discreet.scale import REFUSE, Scale, check_out_of_range, check_range
 from discreet.strategies.run import Totals
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS, choose_grid, compute_sum_noise
@@ -39,8 +39,8 @@ def respond(
     outcome, and send only what it returns. With `out_of_range="clip"` an outcome outside the
     range counts as the nearer end, and the response does not say so.
     """
-    scale = Scale(*ends_of(range), direction)
-    reward = scale.reward(outcome, check_out_of_range(out_of_range))
+    scale = Scale(*check_range(range), direction)
+    reward = scale.convert_to_reward(outcome, check_out_of_range(out_of_range))
     check_epsilon(epsilon)
     if middle_level is not None:
         if gamma is not None:

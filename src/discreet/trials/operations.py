@@ -23,7 +23,7 @@ from discreet.trials.protocol import Protocol
 from discreet.trials.settings import (
     MAX_PARTICIPANTS,
 )
-from discreet.validation import is_word, quoted
+from discreet.validation import is_word, quote
 
 MAX_REASON_LENGTH = 1000
 DROP, ADD, UNBLIND = "drop-arm", "add-arm", "unblind"
@@ -235,7 +235,7 @@ class Management:
             raise InvalidInputError(REFUSED_ACTIONS[word])
         if word not in RECORDED_MEANINGS:
             raise InvalidInputError(
-                f"a manager may do one of {', '.join(MEANINGS)}; got {quoted(act.action)}"
+                f"a manager may do one of {', '.join(MEANINGS)}; got {quote(act.action)}"
             )
         check_reason(act.reason)
         handlers: dict[str, Callable[[], None]] = {
@@ -260,7 +260,7 @@ class Management:
         if type(about) is not int or not people <= about <= MAX_PARTICIPANTS or about < 1:
             raise InvalidInputError(
                 f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
-                f"to {MAX_PARTICIPANTS}; got {quoted(about)}"
+                f"to {MAX_PARTICIPANTS}; got {quote(about)}"
             )
         if about == self.maximum:
             raise InvalidInputError(f"the maximum is {about} already")
@@ -292,7 +292,7 @@ class Management:
         known = self.list_sites(protocol)
         if not is_site_name(about) or (known is not None and about not in known and not wanted):
             names = ", ".join(self.sites if known is None else known) or "none yet"
-            raise InvalidInputError(f"give the name of a site; got {quoted(about)}, sites: {names}")
+            raise InvalidInputError(f"give the name of a site; got {quote(about)}, sites: {names}")
         if wanted and known is not None and about not in known:
             check_distinct("sites", [*known, about])
             self.opened_sites.append(about)
@@ -307,7 +307,7 @@ class Management:
         left = [arm for arm in self.arms if arm not in self.dropped_arms]
         if not is_word(about, left):
             raise InvalidInputError(
-                f"give the name of an arm to drop; got {quoted(about)}, arms: {', '.join(left)}"
+                f"give the name of an arm to drop; got {quote(about)}, arms: {', '.join(left)}"
             )
         if len(left) <= 2:
             raise InvalidInputError("two arms must be left: stop the trial instead")
@@ -318,7 +318,7 @@ class Management:
         if not is_writable(about) or len(about) > MAX_NAME_LENGTH or about in self.arms:
             raise InvalidInputError(
                 f"give the new arm a name of its own, of at most {MAX_NAME_LENGTH} characters; got "
-                f"{quoted(about)}"
+                f"{quote(about)}"
             )
         check_arms([*self.arms, about])
         run.add_arm()
@@ -359,4 +359,4 @@ def _unblind(about: Any, people: int, protocol: Protocol) -> None:
 
 def _refuse_argument(about: Any, action: str) -> None:
     if about is not None:
-        raise InvalidInputError(f"{action} takes a reason and nothing else; got {quoted(about)}")
+        raise InvalidInputError(f"{action} takes a reason and nothing else; got {quote(about)}")

@@ -25,9 +25,9 @@ from discreet.trials.settings import (
     SETTINGS,
     TrialSettings,
 )
-from discreet.validation import is_word, quoted
+from discreet.validation import is_word, quote
 from discreet.version import __version__
-from discreet.wording import percent
+from discreet.wording import format_percent
 
 MISSING = "an outcome that stays missing counts as the worst one (non-responder imputation)"
 CLAIM = (
@@ -82,7 +82,7 @@ class Protocol(TrialSettings):
         scheduled, continuous = self.release == SCHEDULED, self.enrolment == CONTINUOUS
         yield (
             not is_word(self.randomisation, ways),
-            f"{name} has randomisation {' or '.join(ways)}; got {quoted(self.randomisation)}",
+            f"{name} has randomisation {' or '.join(ways)}; got {quote(self.randomisation)}",
         )
         what = f"release={SCHEDULED!r}" if scheduled else f"enrolment={CONTINUOUS!r}"
         yield (
@@ -181,18 +181,18 @@ class Protocol(TrialSettings):
             return strategy.correctness
         rate, zone = strategy.delta if rate is None else rate, strategy.indifference_zone
         in_rounds = self.randomisation == SIMPLE
-        below = f"less than {zone:g}{' (on a scale from 0 to 1)' if self.scale.numbers else ''}"
-        sure = f"with a probability of at least {percent(1 - rate)}"
+        below = f"less than {zone:g}{' (on a scale from 0 to 1)' if self.scale.is_numbers else ''}"
+        sure = f"with a probability of at least {format_percent(1 - rate)}"
         if in_rounds:
             condition = f"one arm{among} is at least as good as every other for the participants of"
             condition += " each round"
-            claim = f"the probability of eliminating it is at most {percent(rate)}"
+            claim = f"the probability of eliminating it is at most {format_percent(rate)}"
             near = f"the arm that is named is {below} worse than it for the participants of at"
             near += f" least one round, {sure}"
         else:
             condition = "the outcomes of each arm are independent with one mean, at all sites and "
             condition += f"at all times, and one arm{among} has the best mean"
-            claim = f"the probability of naming another arm is at most {percent(rate)}"
+            claim = f"the probability of naming another arm is at most {format_percent(rate)}"
             near = f"the mean of the arm that is named is {below} below it, {sure}"
         sentence = f"if {condition}, {near if zone else claim}, at all interim analyses together"
         if not in_rounds:
@@ -200,7 +200,7 @@ class Protocol(TrialSettings):
         changes = (
             " If the best arm changes during the trial, less is guaranteed: for each arm, the "
             "probability of eliminating it although it was at least as good as its rival for the "
-            f"participants of each of its rounds is at most {percent(rate)}."
+            f"participants of each of its rounds is at most {format_percent(rate)}."
         )
         return f"{sentence}.{'' if zone else changes} {CLAIM}"
 

@@ -14,7 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import CENTRE_UNITS, FINE_UNITS, LEVELS, choose_grid, choose_kind
-from discreet.validation import quoted
+from discreet.validation import quote
 
 MAX_RESPONSE_CHARACTERS = 500
 """A randomised response in words is far shorter."""
@@ -93,7 +93,7 @@ def middle_units(middle: float | None) -> int:
         raise InvalidInputError(
             "middle_level must be the level that was announced with the assignment, on the scale "
             f"from 0 (worst) to 1 (best) and a multiple of 1/{CENTRE_UNITS} from 1/64 to 63/64; "
-            f"got {quoted(middle)}"
+            f"got {quote(middle)}"
         )
     return round(units)
 

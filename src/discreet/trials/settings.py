@@ -10,10 +10,10 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NamedTuple, get_type_hints
 
 from discreet.errors import InvalidInputError
-from discreet.scale import OUT_OF_RANGE, REFUSE, Scale, ends_of
+from discreet.scale import OUT_OF_RANGE, REFUSE, Scale, check_range
 from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.trials.names import check_sites, is_writable, normalize_name, normalize_names
-from discreet.validation import check_whole, is_word, quoted
+from discreet.validation import check_whole, is_word, quote
 
 MAX_PARTICIPANTS = 2**30
 """Largest maximum number of participants."""
@@ -180,10 +180,10 @@ class TrialSettings:
             value = getattr(self, name)
             if setting.choices and name != "randomisation" and not is_word(value, setting.choices):
                 raise InvalidInputError(
-                    f"{name} must be one of {', '.join(setting.choices)}; got {quoted(value)}"
+                    f"{name} must be one of {', '.join(setting.choices)}; got {quote(value)}"
                 )
         maximum = check_whole("max_participants", self.max_participants, 1, MAX_PARTICIPANTS)
-        scale = Scale(*ends_of(self.range), self.direction)
+        scale = Scale(*check_range(self.range), self.direction)
         sites = normalize_names("the name of a site", self.sites)
         question = normalize_name("the question", self.question)
         if question != "" and not is_question(question):

@@ -314,10 +314,10 @@ def summarize_releases(now: PublicState) -> ReleasedFigures:
 
 
 def _make_arm_status(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
-    mean = None if arm.mean is None else scale.shown(arm.mean)
+    mean = None if arm.mean is None else scale.convert_to_outcome(arm.mean)
     if arm.interval is None:
         return ArmStatus(name, arm.pulls, arm.count, mean, None)
-    low, high = sorted(scale.shown(end) for end in arm.interval)
+    low, high = sorted(scale.convert_to_outcome(end) for end in arm.interval)
     return ArmStatus(name, arm.pulls, arm.count, mean, (low, high))
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._types import Progress
 from discreet.errors import InvalidInputError, TamperedError
-from discreet.scale import Scale, ends_of
-from discreet.tabular import Row, flat, frame_of
+from discreet.scale import Scale, check_range
+from discreet.tabular import Row, flatten, make_frame
 from discreet.trials.operations import ADD
 from discreet.trials.protocol import Protocol, canonical, digest
 from discreet.trials.randomisation import KEY_BYTES, commit_to
@@ -44,7 +44,7 @@ from discreet.trials.status import (
     summarize_releases,
 )
 from discreet.trust import TRUSTS
-from discreet.validation import check_path, check_progress, named
+from discreet.validation import check_path, check_progress, name_path
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
     else:
         if not isinstance(transcript, str | os.PathLike):
             raise InvalidInputError("give a transcript: a file, or what Trial.transcript returned")
-        name = named(check_path("a transcript", transcript))
+        name = name_path(check_path("a transcript", transcript))
         hint = "give the file that `discreet trial transcript NAME --out FILE` wrote"
     try:
         said = json.loads(
@@ -313,7 +313,7 @@ def _read_text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
     try:
         return Path(transcript).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InvalidInputError(f"cannot read {named(transcript)}: {error.strerror}") from None
+        raise InvalidInputError(f"cannot read {name_path(transcript)}: {error.strerror}") from None
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -487,7 +487,7 @@ def transcript_frame(
     each arm, one that releases a row for each batch, one that takes in randomised
     answers a row for each; others have one. Arms appear by name. It contains nothing
     that does not follow from the transcript, and does not check it: `verify_transcript`
-    does that. `sum` × `unit` is a sum of rewards, from 0 for the worst outcome to 1 for
+    does that. `sum` × `map_to_unit` is a sum of rewards, from 0 for the worst outcome to 1 for
     the best; `mean` is the noisy mean of a batch in the units of the outcomes. It is
     empty where only a lead was released, and with local trust, where `sum` is that of
     randomised answers.
@@ -497,7 +497,7 @@ def transcript_frame(
         names = [str(name) for name in said["protocol"]["arms"]]
         rows = [row for event in said["events"] for row in _event_rows(dict(event), names)]
         _add_means(rows, said["protocol"])
-        return frame_of(rows, numbers=["mean"])
+        return make_frame(rows, numbers=["mean"])
     except BROKEN:
         raise InvalidInputError(
             "the events of this transcript are not as they should be: see what "
@@ -515,19 +515,21 @@ def _event_rows(event: dict[str, Any], names: list[str]) -> list[Row]:
     event.pop("salt", None)
     head = {"event": event.pop("seq"), "kind": event.pop("kind")}
     each = _split_event(event, names)
-    rest = flat(event)
+    rest = flatten(event)
     return [{**head, **row, **rest} for row in each]
 
 
 def _add_means(rows: list[Row], protocol: Mapping[str, Any]) -> None:
     """The mean of each batch whose outcomes themselves were summed."""
-    scale = Scale(*ends_of(protocol["range"]), protocol["direction"])
+    scale = Scale(*check_range(protocol["range"]), protocol["direction"])
     if TRUSTS[protocol["strategy"]["trust"]].randomised:
         return
     for row in rows:
         if row["kind"] == "released":
             known = row["sum"] is not None and row.get("margin") is None
-            row["mean"] = scale.shown(row["sum"] * row["unit"] / row["count"]) if known else None
+            row["mean"] = (
+                scale.convert_to_outcome(row["sum"] * row["unit"] / row["count"]) if known else None
+            )
 
 
 def _split_event(event: dict[str, Any], names: list[str]) -> list[Row]:

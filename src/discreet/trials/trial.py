@@ -232,13 +232,13 @@ class Trial(TrialVerbs):
             caller: dict[str, Any] = {"user": user, "token": token, "ca": ca}
             return _remote_class().create(url, name, arms, strategy, **settings, **caller)
         protocol = new_protocol(name, arms, strategy, **settings)
-        warn_if_rounded(strategy, protocol.scale.numbers)
+        warn_if_rounded(strategy, protocol.scale.is_numbers)
         return cls._start(url, protocol, user)
 
     @classmethod
     def _start(cls, url: str, protocol: Protocol, user: str | None) -> "Trial":
         """Start the trial of a protocol, or continue it."""
-        if protocol.strategy.trust_model.private:
+        if protocol.strategy.trust_model.is_private:
             mechanisms.check_available(protocol.strategy)
         user, database = check_user(user), Database(url)
         create_record(database, protocol, user or database.user)
@@ -438,7 +438,7 @@ class Trial(TrialVerbs):
             return idempotency.run_once(tx, verb, arguments, key, WORK[verb.name])
 
         ids = arguments.ids
-        if ids and self.protocol.strategy.trust_model.private:
+        if ids and self.protocol.strategy.trust_model.is_private:
             mechanisms.load_opendp()  # before others are kept waiting for it
         task: Task[Result] = Task(work, user, site, ids=ids, participants=max(len(ids), 1))
         if key is not None:

@@ -40,7 +40,7 @@ from discreet.trials.status import (
     ParticipantView,
     TellResult,
 )
-from discreet.validation import check_whole, quoted
+from discreet.validation import check_whole, quote
 
 MANAGER, SITE, MONITOR, PARTICIPANT = "manager", "site", "monitor", "participant"
 ROLES = (MANAGER, SITE, MONITOR, PARTICIPANT)
@@ -206,8 +206,8 @@ class ManageBody(Body):
             check_whole("seen", self.seen, least=0)
         about = normalize_name("what it is about", self.about)
         if about is not None and type(about) not in (str, int):
-            raise InvalidInputError(f"about must be a text or a whole number; got {quoted(about)}")
-        action = self.action if isinstance(self.action, str) else quoted(self.action)
+            raise InvalidInputError(f"about must be a text or a whole number; got {quote(about)}")
+        action = self.action if isinstance(self.action, str) else quote(self.action)
         reason = normalize_name("the reason", self.reason)
         if not isinstance(reason, str):
             check_reason(reason)

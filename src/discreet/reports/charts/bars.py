@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import theory
-from discreet.accrual import MONTH
+from discreet.accrual import DAYS_PER_MONTH
 from discreet.errors import InvalidInputError
 from discreet.instances import Instance
 from discreet.reports.charts.style import (
@@ -34,7 +34,7 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.results import Results
-from discreet.wording import day_words, short_people
+from discreet.wording import format_day, format_participants_short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def _label(axes: "Axes", people: float, row: float) -> None:
     """The number above its mark."""
     if math.isfinite(people):
         axes.annotate(
-            short_people(people),
+            format_participants_short(people),
             (people, row),
             xytext=(0, 10),
             textcoords="offset points",
@@ -108,7 +108,7 @@ def _label(axes: "Axes", people: float, row: float) -> None:
         )
 
 
-LONG = 4 * MONTH
+LONG = 4 * DAYS_PER_MONTH
 """Days from which on months are shown."""
 LAST = date(9000, 1, 1)
 """Beyond it days are shown as they are."""
@@ -136,7 +136,7 @@ def draw_ends(rows: Sequence[EndRow], start: date | None = None, title: str = ""
         raise InvalidInputError("there is nothing to draw: give at least one row")
     longest = max((row.high for row in rows if math.isfinite(row.high)), default=1.0)
     begin = start if start is not None and _fits(start, longest) else None
-    unit = 1.0 if begin is not None or longest < LONG else MONTH
+    unit = 1.0 if begin is not None or longest < LONG else DAYS_PER_MONTH
     labels = [label(row.label) for row in rows]
     places, height = label_rows(labels, 0.38)
     figure = new_figure(0.8 + height)
@@ -172,7 +172,7 @@ def _fits(start: date, days: float) -> bool:
 
 def _words(days: float, unit: float, start: date | None) -> str:
     if start is not None:
-        return day_words(start + timedelta(math.ceil(days - 1e-9)))
+        return format_day(start + timedelta(math.ceil(days - 1e-9)))
     return f"{days / unit:,.3g}"
 
 
@@ -220,7 +220,7 @@ def allocation(results: Results) -> Allocation:
         raise InvalidInputError("there is nothing to draw: no run stopped")
     pulls = results.pulls[results.stopped].astype(np.float64)
     shares = pulls / pulls.sum(axis=1, keepdims=True)
-    arms = instance.as_bernoulli() if instance.bounded else instance
+    arms = instance.as_bernoulli() if instance.is_bounded else instance
     epsilon = strategy["epsilon"] if strategy.get("gamma") is None else None
     ideal = theory.tightest(arms, epsilon, strategy["trust"])
     return Allocation(

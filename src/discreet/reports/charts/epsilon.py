@@ -28,8 +28,14 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.scale import YES_NO
-from discreet.validation import quoted
-from discreet.wording import NO_GUARANTEE, NO_PROOF, NO_PROOF_WORDS, listed, shown_name
+from discreet.validation import quote
+from discreet.wording import (
+    NO_GUARANTEE,
+    NO_PROOF,
+    NO_PROOF_WORDS,
+    format_strategy_name,
+    join_first,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +128,7 @@ def samples_by_epsilon(
     the switch of regimes are added; a `bound` computed before is taken as it is.
     """
     if statistic not in ("mean", "median"):
-        raise InvalidInputError(f"statistic must be mean or median; got {quoted(statistic)}")
+        raise InvalidInputError(f"statistic must be mean or median; got {quote(statistic)}")
     table = list(rows)
     levels = sorted({float(row["epsilon"]) for row in table if row["epsilon"] is not None})
     if not levels:
@@ -143,8 +149,8 @@ def _check_instance(table: Sequence[Row]) -> None:
     names = list(dict.fromkeys(str(row["instance"]) for row in table if "instance" in row))
     if len(names) > 1:
         raise InvalidInputError(
-            f"a picture shows one instance, and these rows are of {listed(names)}: give the rows "
-            "of one, and draw a picture for each"
+            f"a picture shows one instance, and these rows are of {join_first(names)}: give the "
+            "rows of one, and draw a picture for each"
         )
 
 
@@ -193,7 +199,7 @@ def _curve(
         rows = [{**first, "epsilon": level} for level in levels]
     spreads = sorted((_spread(row, statistic) for row in rows), key=lambda each: each.epsilon)
     epsilon, middle, low, high, unstopped = zip(*spreads, strict=True)
-    label = shown_name(strategy) + (f" ({', '.join(words)})" if words else "")
+    label = format_strategy_name(strategy) + (f" ({', '.join(words)})" if words else "")
     return Curve(strategy, label, epsilon, middle, low, high, unstopped, proved)
 
 
@@ -245,7 +251,7 @@ def draw_samples_by_epsilon(
     `limits` of the samples' axis make pictures comparable.
     """
     if scale not in SCALES:
-        raise InvalidInputError(f"scale must be log-log or log-linear; got {quoted(scale)}")
+        raise InvalidInputError(f"scale must be log-log or log-linear; got {quote(scale)}")
     figure = new_figure(3.2)
     axes = figure.add_subplot()
     log = scale == "log-log"

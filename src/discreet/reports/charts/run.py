@@ -24,7 +24,7 @@ from discreet.reports.charts.style import (
     turned,
     write_title,
 )
-from discreet.wording import short_people
+from discreet.wording import format_participants_short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def draw_path(path: "RunPath", title: str = "") -> "Figure":
     _draw_releases(releases, path, shown)
     for axes in (means, evidence, releases):
         open_frame(axes)
-    end = f"{short_people(path.samples[-1])} people" if path.stopped else "hit the cap"
+    end = f"{format_participants_short(path.samples[-1])} people" if path.stopped else "hit the cap"
     title = title or f"One run of {path.strategy} ({path.threshold} threshold): {end}"
     write_title(figure, title, left_out_words(len(shown), len(path.names)))
     _draw_means(means, path, shown, dense)
@@ -84,7 +84,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
     names = short_names([path.names[arm] for arm in shown])
     for place, (arm, name) in enumerate(zip(shown, names, strict=True)):
         look = arm_look(place)
-        mean = path.scale.shown(path.means[:, arm])
+        mean = path.scale.convert_to_outcome(path.means[:, arm])
         chosen = arm == path.recommendation
         width = 2.2 if chosen else 1.3
         axes.step(path.samples, mean, where="post", color=look.color, ls=look.pattern, lw=width)
@@ -117,7 +117,7 @@ def _draw_interval(
     stroke.
     """
     dense, crowded = much
-    low, high = (path.scale.shown(ends[:, arm]) for ends in (path.low, path.high))
+    low, high = (path.scale.convert_to_outcome(ends[:, arm]) for ends in (path.low, path.high))
     if dense and not crowded:
         axes.fill_between(path.samples, low, high, step="post", color=color, alpha=0.1, lw=0)
         return
@@ -143,7 +143,7 @@ def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
     low = float(np.min(later, initial=1.0, where=~np.isnan(later)))
     high = float(np.max(later, initial=0.0, where=~np.isnan(later)))
     ends = max(min(0.0, low) - 0.05, -0.6), min(max(1.0, high) + 0.05, 1.6)
-    axes.set_ylim(*sorted(path.scale.shown(end) for end in ends))
+    axes.set_ylim(*sorted(path.scale.convert_to_outcome(end) for end in ends))
 
 
 def _draw_evidence(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet._types import Flags, Floats
 from discreet.errors import MissingExtraError
-from discreet.wording import LONGEST_NAME, LRM, cut, from_right, short
+from discreet.wording import (
+    LEFT_TO_RIGHT_MARK,
+    MAX_NAME_CHARACTERS,
+    format_short,
+    is_right_to_left,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +56,7 @@ def open_frame(axes: "Axes", *also: str) -> None:
 
 def short_numbers(axis: "Axis") -> None:
     """Ticks as 1k, 1M."""
-    axis.set_major_formatter(lambda value, _: short(value))
+    axis.set_major_formatter(lambda value, _: format_short(value))
 
 
 def powers_of_ten(axis: "Axis") -> None:
@@ -166,7 +172,7 @@ def fold(words: str, width: float, size: float) -> str:
 def starts_right(words: str) -> bool:
     """Whether words are written from right to left, which their first letter tells."""
     letters = (sign for sign in words if unicodedata.bidirectional(sign) in ("L", "R", "AL"))
-    return from_right(next(letters, " "))
+    return is_right_to_left(next(letters, " "))
 
 
 def turned(name: str, lines: Sequence[str]) -> list[str]:
@@ -175,9 +181,9 @@ def turned(name: str, lines: Sequence[str]) -> list[str]:
     what follows the name on its right.
     """
     if starts_right(name):
-        return [f"{LRM}{TURNED}{line}{BACK}{LRM}" for line in lines]
-    mixed = any(map(from_right, name))
-    return [*lines[:-1], lines[-1] + LRM] if mixed else [*lines]
+        return [f"{LEFT_TO_RIGHT_MARK}{TURNED}{line}{BACK}{LEFT_TO_RIGHT_MARK}" for line in lines]
+    mixed = any(map(is_right_to_left, name))
+    return [*lines[:-1], lines[-1] + LEFT_TO_RIGHT_MARK] if mixed else [*lines]
 
 
 def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
@@ -246,14 +252,14 @@ def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
     """Names that are not too long; those that would look the same show where they
     differ, or begin with their number if that is not enough.
     """
-    room = LONGEST_NAME if longest is None else longest
-    short = [cut(name, room) for name in names]
+    room = MAX_NAME_CHARACTERS if longest is None else longest
+    short = [shorten(name, room) for name in names]
     apart = [
         one if short.count(one) == 1 else _apart(name, _alike(one, short, names), room)
         for one, name in zip(short, names, strict=True)
     ]
     return [
-        one if apart.count(one) == 1 else cut(f"{number}: {name}", room)
+        one if apart.count(one) == 1 else shorten(f"{number}: {name}", room)
         for number, (one, name) in enumerate(zip(apart, names, strict=True), 1)
     ]
 

@@ -25,7 +25,7 @@ from discreet.service.state import Home
 from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, SITE
 from discreet.validation import read_decimal, read_whole
-from discreet.wording import counted
+from discreet.wording import format_count
 
 MOST = 200
 """Rows of a page."""
@@ -91,7 +91,7 @@ def _counts(trial: str, links: Sequence[Token], now: float) -> str:
         "expired or revoked": len(links) - len(valid),
     }
     how = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
-    return f"{counted(f'{len(links):,}', 'link')} for participants of {trial}: {how}."
+    return f"{format_count(f'{len(links):,}', 'link')} for participants of {trial}: {how}."
 
 
 def part_of(tokens: Iterable[Token], now: float, start: int, trial: str = "") -> Part:

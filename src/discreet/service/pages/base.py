@@ -27,7 +27,7 @@ from discreet.service.limits import TooLargeError, TooManyError, get_info
 from discreet.service.problems import note_error, problem_of, words_of
 from discreet.service.state import Home
 from discreet.trials.names import MAX_NAME_LENGTH, quote_name
-from discreet.wording import counted
+from discreet.wording import format_count
 
 
 def qr_picture(text: str) -> str:
@@ -129,7 +129,7 @@ def address(*parts: str) -> str:
 
 
 ENVIRONMENT.globals["address"] = address
-ENVIRONMENT.globals["counted"] = counted
+ENVIRONMENT.globals["counted"] = format_count
 ENVIRONMENT.filters["grouped"] = "{:,}".format
 
 

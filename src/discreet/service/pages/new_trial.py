@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from discreet.accrual import rate_words
+from discreet.accrual import describe_accrual
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.power import check_reach
@@ -43,7 +43,7 @@ from discreet.service.state import Home
 from discreet.strategies.presets import explain_rounding
 from discreet.trials.protocol import MISSING, Protocol
 from discreet.trials.settings import SETTINGS
-from discreet.wording import closed, counted, day_words, listed, people
+from discreet.wording import format_count, format_day, format_participants, isolate_name, join_first
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -109,7 +109,7 @@ def rate_note(form: TrialForm) -> str:
 
 
 def _describe_rate(form: TrialForm) -> str:
-    return rate_words(form.typed["accrual"].strip().replace(",", "."))
+    return describe_accrual(form.typed["accrual"].strip().replace(",", "."))
 
 
 def plan_fragment(form: TrialForm) -> str:
@@ -170,7 +170,7 @@ def room_of(plan: Plan) -> int:
 def plan_words(plan: Plan) -> list[str]:
     """Return the results of a plan as sentences."""
     row = plan.per_epsilon[0]
-    lines = [f"About {people(row.participants.mean)} participants on average."]
+    lines = [f"About {format_participants(row.participants.mean)} participants on average."]
     inconclusive = row.unstopped_probability
     if inconclusive >= 0.01 and plan.max_participants is not None:
         lines.append(
@@ -179,10 +179,11 @@ def plan_words(plan: Plan) -> list[str]:
         )
     elif row.participants.q90 is not None:
         lines.append(
-            f"Nine of ten such trials end within {people(row.participants.q90)} participants."
+            "Nine of ten such trials end within "
+            f"{format_participants(row.participants.q90)} participants."
         )
     if room := room_of(plan):
-        lines.append(f"A maximum of {people(room)} participants leaves a margin.")
+        lines.append(f"A maximum of {format_participants(room)} participants leaves a margin.")
     if row.privacy_cost is not None:
         lines.append(
             f"With privacy a trial takes {row.privacy_cost:.3g} times as many participants as "
@@ -208,9 +209,11 @@ def about_words(form: TrialForm, plan: Plan) -> str:
     )
     if scale is None:
         success = " (a success is the answer no)" if form["direction"] == "min" else ""
-        rates = listed([f"{closed(arm)} {100 * mean:g} %" for arm, mean in means])
+        rates = join_first([f"{isolate_name(arm)} {100 * mean:g} %" for arm, mean in means])
         return f"Success rates{success}: {rates}. {best}"
-    values = listed([f"{closed(arm)} {format_in_units(mean, scale)}" for arm, mean in means])
+    values = join_first(
+        [f"{isolate_name(arm)} {format_in_units(mean, scale)}" for arm, mean in means]
+    )
     better = "more" if scale.direction == "max" else "less"
     return (
         f"Mean outcomes: {values}, where outcomes lie between {scale.low:g} and {scale.high:g} and "
@@ -236,14 +239,13 @@ def _describe_end(way: Enrolment) -> str:
     """Say how long a trial takes, and when it ends if its first day is known."""
     if way.days.mean is None:
         return ""
-    words = (
-        f"With {way.enrolment} enrolment it takes about {counted(f'{way.days.mean:,.0f}', 'day')}"
-    )
+    days = format_count(f"{way.days.mean:,.0f}", "day")
+    words = f"With {way.enrolment} enrolment it takes about {days}"
     if way.start is None:
         return f"{words}."
     _, expected, band = end_cells(way)
     return (
-        f"{words}: if it begins on {day_words(way.start)}, it is expected to end on {expected} "
+        f"{words}: if it begins on {format_day(way.start)}, it is expected to end on {expected} "
         f"(eight of ten such trials: {band})."
     )
 
@@ -275,15 +277,15 @@ def when_words(form: TrialForm, plan: Plan | None) -> str:
     """Say when the trial is planned to begin and to end; empty without a first day."""
     if form["start"] is None:
         return ""
-    begin = f"Planned to begin on {day_words(form['start'])}"
+    begin = f"Planned to begin on {format_day(form['start'])}"
     for way in () if plan is None else plan.enrolments:
         if way.epsilon is None or way.enrolment != form["enrolment"] or way.end is None:
             continue
         first, last = way.end["q10"], way.end["q90"]
         if first is not None and last is not None:
             return (
-                f"{begin}, planned to end between {day_words(first)} and {day_words(last)}: eight "
-                f"of ten simulated trials did, with {_describe_rate(form)}."
+                f"{begin}, planned to end between {format_day(first)} and {format_day(last)}: "
+                f"eight of ten simulated trials did, with {_describe_rate(form)}."
             )
     return f"{begin}."
 
@@ -315,7 +317,7 @@ def _warn(protocol: Protocol) -> str:
     """
     reach = check_reach(protocol.strategy, len(protocol.arms), protocol.max_participants)
     if reach is None:
-        rounded = explain_rounding(protocol.strategy, protocol.scale.numbers)
+        rounded = explain_rounding(protocol.strategy, protocol.scale.is_numbers)
         return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
     takes = (
         "more than that"

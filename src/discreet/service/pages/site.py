@@ -40,7 +40,7 @@ from discreet.trials.settings import (
 from discreet.trials.status import AskResult, OpenAssignment, Status, TellResult
 from discreet.trials.trial import Trial, TrialUser
 from discreet.validation import read_decimal, read_whole
-from discreet.wording import counted
+from discreet.wording import format_count
 
 MOST_ROWS = 200
 """People who are waited for that one page lists."""
@@ -208,7 +208,7 @@ def outcome_words(protocol: Protocol) -> str:
     """Which outcomes there are and which are better, as a desk asks for them."""
     if not is_yes_no(protocol):
         return protocol.outcome_description
-    return scale.yes_no_words(protocol.direction)
+    return scale.describe_yes_no(protocol.direction)
 
 
 def short_code(id: str) -> str:
@@ -245,7 +245,7 @@ def span(seconds: float) -> str:
     for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= 2 * size or (size == 60 and seconds >= size):
             count = round(seconds / size)
-            return counted(count, word)
+            return format_count(count, word)
     return "less than a minute"
 
 
@@ -255,7 +255,7 @@ def _shut(status: Status, site_closed: bool) -> str:
     if status.paused:
         return "The trial is paused: nobody is enrolled until a manager resumes it."
     if status.participants >= status.max_participants:
-        most = counted(f"{status.max_participants:,}", "person", "people")
+        most = format_count(f"{status.max_participants:,}", "person", "people")
         return (
             f"The maximum of {most} is reached: nobody else can be enrolled. Outcomes that are not "
             "in yet can still be told."

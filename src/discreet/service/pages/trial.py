@@ -42,7 +42,7 @@ from discreet.service.pages.trial_text import (
     waits_words,
 )
 from discreet.service.state import Computation, Home, ServedTrial, blinded
-from discreet.tabular import cell
+from discreet.tabular import escape_formula
 from discreet.trials.protocol import MISSING
 from discreet.trials.record import Event
 from discreet.trials.settings import (
@@ -51,7 +51,7 @@ from discreet.trials.settings import (
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
 from discreet.validation import read_whole
-from discreet.wording import as_sure, interval_ends, lead_words, percent
+from discreet.wording import describe_lead, format_interval, format_percent, format_to_precision
 
 NO_MEANS = "sites see how the arms did only after the trial has ended"
 NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
@@ -135,7 +135,13 @@ def _write_arms_csv(trial: Trial) -> str:
     for arm in trial.status().arms:
         ends = arm.interval or ("", "")
         table.writerow(
-            [cell(arm.name), arm.assigned, arm.count, "" if arm.mean is None else arm.mean, *ends]
+            [
+                escape_formula(arm.name),
+                arm.assigned,
+                arm.count,
+                "" if arm.mean is None else arm.mean,
+                *ends,
+            ]
         )
     return text.getvalue()
 
@@ -321,7 +327,7 @@ def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> d
     protocol, notes = trial.protocol, arm_notes(said)
     key = picture_key(said)
     known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().measure_evidence())
-    level = percent(1 - said["delta"])
+    level = format_percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
     rows = [
         (arm, _bar(arm, *span), notes.get(arm["name"], ""), evidence_words(share))
@@ -329,7 +335,7 @@ def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> d
     ]
     intervals = any(arm["interval"] for arm in said["arms"])
     leads = [
-        lead_words(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
+        describe_lead(lead["name"], lead["over"], lead["better_by"], lead["participants"]) + "."
         for lead in said["leads"]
     ]
     return {
@@ -340,8 +346,8 @@ def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> d
         "intervals": interval_words(said, level) if intervals else "",
         "outcomes": outcome_words(protocol),
         "leads": leads,
-        "as_sure": as_sure,
-        "interval_ends": interval_ends,
+        "as_sure": format_to_precision,
+        "interval_ends": format_interval,
         "span": span,
         "evident": any(share is not None for share in known),
         "picture": key if said["releases"] else "",

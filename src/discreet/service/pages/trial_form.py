@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple, get_args, get_origin
 
-from discreet.accrual import people_a_day
+from discreet.accrual import read_accrual
 from discreet.errors import InvalidInputError
 from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.service.state import script_for
@@ -109,7 +109,7 @@ def _read_rate(text: str) -> float | None:
     if not text:
         return None
     try:
-        rate = people_a_day(text.replace(",", "."))
+        rate = read_accrual(text.replace(",", "."))
     except ValueError:
         rate = math.nan
     if not 0 < rate < 1e6:

@@ -23,7 +23,7 @@ from discreet.service.state import Home, ServedTrial, blinded
 from discreet.trials.operations import UNBLIND, action_phrase
 from discreet.trials.record import Event
 from discreet.trials.status import Status
-from discreet.wording import closed, counted, people
+from discreet.wording import format_count, format_participants, isolate_name
 
 DAY = 86_400.0
 SOON = 3600.0
@@ -72,7 +72,7 @@ def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -
 
 
 def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
-    most, now = people(status.max_participants), status.participants
+    most, now = format_participants(status.max_participants), status.participants
     low, middle, high = (max(one, now) for one in (found.low, found.median, found.high))
     stuck, often = f"{found.inconclusive:.0%}", found.inconclusive >= OFTEN
     brief = _between(low, high) + (
@@ -87,7 +87,7 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
         lines = [
             f"The trial may take {_between(low, high)} in all: eight of ten simulated "
             f"continuations did ({found.runs} were simulated), and half of them took at most "
-            f"{people(middle)}.",
+            f"{format_participants(middle)}.",
             f"{stuck} of them reached the maximum of {most} people without an answer.",
         ]
     if (days := _days(low, high, now, pace)) is not None and pace is not None:
@@ -95,7 +95,7 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
         when = f"about {first}" if first == last else f"{first} to {last}"
         brief += f" ({when})"
         lines.append(
-            f"At the pace so far, {counted(f'{pace * DAY:.2g}', 'person', 'people')} a day, "
+            f"At the pace so far, {format_count(f'{pace * DAY:.2g}', 'person', 'people')} a day, "
             f"{_between(low, high)} will have come by {when}; their outcomes come later."
         )
     return Ahead(tuple(lines), brief, True)
@@ -103,7 +103,9 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
 
 def _between(low: int, high: int) -> str:
     return (
-        f"about {people(low)} people" if low == high else f"{people(low)} to {people(high)} people"
+        f"about {format_participants(low)} people"
+        if low == high
+        else f"{format_participants(low)} to {format_participants(high)} people"
     )
 
 
@@ -187,11 +189,11 @@ def waits_words(status: Said) -> str:
 
 
 def _outcomes(count: int) -> str:
-    return "one outcome" if count == 1 else counted(f"{count:,}", "outcome")
+    return "one outcome" if count == 1 else format_count(f"{count:,}", "outcome")
 
 
 def _of_people(count: int) -> str:
-    return counted(f"{count:,}", "person", "people")
+    return format_count(f"{count:,}", "person", "people")
 
 
 def known_words(status: Said, blind: bool) -> list[str]:
@@ -255,7 +257,7 @@ def _stopped(says: Said, _: Sequence[str]) -> str:
 
 
 def _assigned(says: Said, arms: Sequence[str]) -> str:
-    site = f" at {closed(says['site'])}" if says.get("site") else ""
+    site = f" at {isolate_name(says['site'])}" if says.get("site") else ""
     return f"{_people(says, arms)}{site}{_at(says)}."
 
 
@@ -292,7 +294,7 @@ def _sum(one: Said, says: Said) -> str:
 
 def _arm(arms: Sequence[str], place: Any) -> str:
     known = isinstance(place, int) and 0 <= place < len(arms)
-    return closed(arms[place]) if known else "?"
+    return isolate_name(arms[place]) if known else "?"
 
 
 EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {

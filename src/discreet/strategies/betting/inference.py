@@ -34,7 +34,7 @@ from discreet.strategies.betting.book import (
 )
 from discreet.strategies.betting.rounds import ROUNDING_NATS
 from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
-from discreet.validation import quoted
+from discreet.validation import quote
 
 SIGNS = (-1.0, 1.0)
 """Signs of the two sides on which a mean is bet on: below and above."""
@@ -208,7 +208,7 @@ def compute_interval(
     back to the scale of rewards.
     """
     if not 0 < alpha < 1:
-        raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {quoted(alpha)}")
+        raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {quote(alpha)}")
     target = -math.log(alpha) + ROUNDING_NATS * float(total[COUNT])
     doubt = make_mean_test(total, bets, setting.epsilon, drift, beside, setting.sigma)
     low, high = setting.low, setting.high

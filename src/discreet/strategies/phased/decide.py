@@ -43,7 +43,13 @@ from discreet.strategies.sampling import (
     mark_lucb_pair,
 )
 from discreet.strategies.strategy import Strategy
-from discreet.theory.divergences import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
+from discreet.theory.divergences import (
+    GAUSSIAN,
+    PRIVATE,
+    compute_numerator,
+    compute_transport_cost,
+    is_gap_large,
+)
 
 NEVER_DUE = 2**62
 """A due count no run reaches."""
@@ -196,15 +202,15 @@ def is_beaten(
     """
     gap = mean_best - mean_other
     inverse_best, inverse_other = 1.0 / count_best, 1.0 / count_other
-    large = stop != LOW and gap_is_large(mean_best, mean_other, half_epsilon)
+    large = stop != LOW and is_gap_large(mean_best, mean_other, half_epsilon)
     if large:
-        top = numerator(PRIVATE, gap, half_epsilon)
-        if transport_cost(top, inverse_best, inverse_other, two_variance) >= high:
+        top = compute_numerator(PRIVATE, gap, half_epsilon)
+        if compute_transport_cost(top, inverse_best, inverse_other, two_variance) >= high:
             return True
         if stop == SPLIT:
             return False
-    top = numerator(GAUSSIAN, gap, half_epsilon)
-    return transport_cost(top, inverse_best, inverse_other, two_variance) >= low
+    top = compute_numerator(GAUSSIAN, gap, half_epsilon)
+    return compute_transport_cost(top, inverse_best, inverse_other, two_variance) >= low
 
 
 @jit

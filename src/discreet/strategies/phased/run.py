@@ -35,7 +35,7 @@ from discreet.strategies.run import (
 from discreet.strategies.sampling import TRACK
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import compute_sum_noise, replace_nan
-from discreet.theory.thresholds import c_gaussian, phase_number
+from discreet.theory.thresholds import c_gaussian, compute_phase_number
 
 PHASES = math.pi**2 / 6
 """At least the sum of one over the squares of all phase numbers."""
@@ -47,7 +47,7 @@ def compute_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha
     """
     if not forget:
         return math.sqrt((1 / one + 1 / other) / 2 * float(c_gaussian(one, other, 2, alpha)))
-    numbers = [float(phase_number(count)) for count in (one, other)]
+    numbers = [float(compute_phase_number(count)) for count in (one, other)]
     sigma = compute_sum_noise(strategy)
     variance = sum(1 / (4 * count) + (sigma / count) ** 2 for count in (one, other))
     laplace = strategy.trust_model.noised and not sigma

@@ -29,7 +29,13 @@ from discreet.strategies.sampling import (
 )
 from discreet.strategies.strategy import Strategy
 from discreet.theory import thresholds
-from discreet.theory.divergences import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
+from discreet.theory.divergences import (
+    GAUSSIAN,
+    PRIVATE,
+    compute_numerator,
+    compute_transport_cost,
+    is_gap_large,
+)
 
 
 class Board(NamedTuple):
@@ -502,12 +508,15 @@ def _compute_share(
 ) -> float:
     """The cost as a share of the threshold that `decide.is_beaten` compares it with."""
     costs = {
-        code: transport_cost(
-            numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance
+        code: compute_transport_cost(
+            compute_numerator(code, gap, rules.half_epsilon),
+            1 / best,
+            1 / other,
+            rules.two_variance,
         )
         for code in (GAUSSIAN, PRIVATE)
     }
     plain, wide = costs[GAUSSIAN] / float(low), costs[PRIVATE] / float(high)
-    if rules.stop == LOW or not gap_is_large(gap, 0.0, rules.half_epsilon):
+    if rules.stop == LOW or not is_gap_large(gap, 0.0, rules.half_epsilon):
         return float(plain)
     return float(wide if rules.stop == SPLIT else max(plain, wide))
