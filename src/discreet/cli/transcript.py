@@ -68,11 +68,12 @@ def report_file(
     as_json: bool,
 ) -> None:
     """Check a published transcript, and write a page about the trial."""
-    from discreet.reports.trial import Added, checked_page
+    from discreet.reports.html import render
+    from discreet.reports.trial import Added, trial_document
 
     check_report(out, pdf, [file])
-    page, found = checked_page(file, Added(control, assessed))
-    files = write_report(out, pdf, page)
+    document, found = trial_document(file, Added(control, assessed))
+    files = write_report(out, pdf, render(document))
     if as_json:
         printed = {} if pdf is None else {"pdf": pdf}
         said = {"intact": found.intact, "problems": [*found.problems]}

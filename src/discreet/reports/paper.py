@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,19 +145,30 @@ def write_report(
     """Draw every picture (PNG, SVG and PDF under figures/), write report.html; the
     pictures' files.
     """
-    table = PaperRows(rows, scope)
     files = list[str]()
     make_figures(folder)
+    save = partial(write_figure, folder, files)
+    write_file(folder / "report.html", render(reproduction_document(rows, scope, findings, save)))
+    return tuple(files)
+
+
+Save = Callable[[str, Any], Callable[[], bytes]]
+"""Writes a figure under a name, and returns what reads its SVG."""
+
+
+def reproduction_document(
+    rows: Sequence[TableRow], scope: Scope, findings: Sequence[Finding], save: Save
+) -> Document:
+    """Build the document of the paper's study."""
+    table = PaperRows(rows, scope)
     sections = [_summary(scope, findings)]
     for trust in scope.levels:
         for instance in scope.instances:
-            sections.append(_instance_section(table, instance, trust, folder, files))
-    sections.append(_method(scope))
+            sections.append(_instance_section(table, instance, trust, save))
     kind = "A quick look, not the study: " if scope.quick else ""
     size = f"{format_count(len(rows), 'cell')} of {format_count(scope.runs, 'run')}"
     lead = f"{kind}{size}, δ = {DELTA:g}, seed {SEED}."
-    write_file(folder / "report.html", render(Document(TITLE, sections, lead)))
-    return tuple(files)
+    return Document(TITLE, [*sections, _method(scope)], lead)
 
 
 def make_figures(folder: Path) -> None:
@@ -169,7 +181,7 @@ def make_figures(folder: Path) -> None:
         ) from None
 
 
-def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> Callable[[], bytes]:
+def write_figure(folder: Path, files: list[str], name: str, figure: Any) -> Callable[[], bytes]:
     """Write a chart as SVG, PNG and PDF, and note the files. Return what reads the SVG."""
     for kind in ("svg", "png", "pdf"):
         write_file(folder / f"{name}.{kind}", charts.render(figure, kind))
@@ -229,9 +241,7 @@ class _View(NamedTuple):
         return words[0].upper() + words[1:]
 
 
-def _instance_section(
-    table: PaperRows, instance: str, trust: str, folder: Path, files: list[str]
-) -> Section:
+def _instance_section(table: PaperRows, instance: str, trust: str, save: Save) -> Section:
     arms = benchmarks[instance]
     bound = charts.bound_curve(arms, table.scope.levels[trust], DELTA, trust)
     drawn = {}
@@ -245,7 +255,7 @@ def _instance_section(
     lead = f"Means {means}. Switch of regimes, by the formula, at ε = {switch}."
     parts: list[Part] = [Paragraph(lead)]
     for view, data in drawn.items():
-        pictures = [_picture(view, data, scale, limits, folder, files) for scale in SCALES]
+        pictures = [_picture(view, data, scale, limits, save) for scale in SCALES]
         parts += [Heading(view.heading), FigureRow(pictures), _make_paper_table(table, view)]
     return Section(f"{instance}, {TRUSTED[trust]}", parts)
 
@@ -255,13 +265,11 @@ def _picture(
     data: "charts.EpsilonData",
     scale: str,
     limits: tuple[float, float],
-    folder: Path,
-    files: list[str],
+    save: Save,
 ) -> Figure:
-    """Draw it, write it as SVG, PNG and PDF, and note the files."""
     figure = charts.draw_samples_by_epsilon(data, scale, limits if scale == "log-log" else None)
     name = f"figures/{view.instance}-{view.trust}-{view.threshold}-{scale}"
-    svg = write_figure(figure, folder, name, files)
+    svg = save(name, figure)
     caption = f"{scale}. Band: one standard deviation, where it is less than the mean. "
     caption += "Hollow marks: some runs had not stopped."
     if scale == "log-linear":
@@ -407,6 +415,15 @@ def write_answer(
     """
     files = list[str]()
     make_figures(folder)
+    save = partial(write_figure, folder, files)
+    write_file(folder / "report.html", render(study_document(asked, cells, findings, save)))
+    return tuple(files)
+
+
+def study_document(
+    asked: QuestionScope, cells: Cells, findings: Sequence[Finding], save: Save
+) -> Document:
+    """Build the document of a study of β, of rounds or of δ."""
     name = asked.question.name
     said: list[Part] = [Verdicts([Verdict(f.verdict, f.claim, f.evidence) for f in findings])]
     said.append(Paragraph("Every sentence is computed from the table."))
@@ -416,7 +433,7 @@ def write_answer(
         pictures = []
         for number, data in enumerate(PICTURES[name](instance, mine)):
             file = f"figures/{instance}-{name}-{number + 1}"
-            svg = write_figure(draw_lines(data), folder, file, files)
+            svg = save(file, draw_lines(data))
             words = f"{data.title}: the numbers are in the table below"
             pictures.append(Figure(svg, words, "Hollow marks: some runs had not stopped."))
         means = ", ".join(f"{mean:g}" for mean in mine[0].arms.means)
@@ -429,8 +446,7 @@ def write_answer(
     kind = "A quick look, not the study: " if asked.quick else ""
     size = f"{format_count(len(cells), 'cell')} of {format_count(asked.runs, 'run')}"
     lead = f"{kind}{size}, seed {SEED}. {LEADS[name]}"
-    write_file(folder / "report.html", render(Document(asked.question.title, sections, lead)))
-    return tuple(files)
+    return Document(asked.question.title, sections, lead)
 
 
 LEADS = {

@@ -411,11 +411,13 @@ def trial_page(
     as stated by whoever publishes it. If the transcript does not pass its checks, the
     page says NOT VERIFIED, and what is wrong.
     """
-    return checked_page(transcript, Added(control, assessed, dates or {}))[0]
+    return render(trial_document(transcript, Added(control, assessed, dates or {}))[0])
 
 
-def checked_page(transcript: Transcript, added: Added | None = None) -> tuple[str, Verification]:
-    """The page, and what was found when the transcript was checked for it."""
+def trial_document(
+    transcript: Transcript, added: Added | None = None
+) -> tuple[Document, Verification]:
+    """Build the document of a trial, and verify the transcript for it."""
     said, more = read_transcript(transcript), added or Added()
     course = Course(said)
     found = check_parsed_transcript(said, watch=course.watch)
@@ -423,12 +425,12 @@ def checked_page(transcript: Transcript, added: Added | None = None) -> tuple[st
     if found.intact:
         _check_added(more, said)
         title = f"Trial {said['status']['name']}"
-        return render(Document(title, _sections(said, course, found, more), lead)), found
+        return Document(title, _sections(said, course, found, more), lead), found
     sections = [Section(NOT_VERIFIED, [Paragraph(WARNING), List([*found.problems])])]
     with suppress(*BROKEN):  # what was tampered with may be of any shape
         sections += _sections(said, course, found, more)
     name = f"{NOT_VERIFIED}: {said['status'].get('name')}"
-    return render(Document(name, sections, lead)), found
+    return Document(name, sections, lead), found
 
 
 def _check_added(added: Added, said: dict[str, Any]) -> None:
