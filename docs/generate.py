@@ -4,8 +4,10 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With `--che
 nothing is written, and the exit code is 1 if a part is out of date.
 """
 
+import ast
 import dataclasses
 import inspect
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from discreet.cli import main
 from discreet.cli.app import EXAMPLES
 from discreet.service.auth import ACTIONS, PUBLIC
 from discreet.trials.settings import SETTINGS, Setting
+from discreet.trials.status import Status
 from discreet.trials.verbs import ROLES, VERBS
 
 DOCS = Path(__file__).parent
@@ -44,24 +47,40 @@ def list_commands(group: click.Group = main, path: str = "") -> Iterator[str]:
 
 
 def write_command(name: str) -> str:
-    """Return a command's help, usage, options and example."""
+    """Return a command's help, usage and options. What is explained elsewhere is named."""
     command = find_command(name)
     options = [one for one in command.params if isinstance(one, click.Option)]
-    shared = [f"`{one.opts[0]}`" for one in options if one.opts[0] in SHARED]
-    rows = [write_option(one) for one in options if one.opts[0] not in SHARED]
-    arguments = [
-        word for one in command.params if not isinstance(one, click.Option) for word in [usage(one)]
-    ]
+    arguments = [usage(one) for one in command.params if not isinstance(one, click.Option)]
+    explained: dict[str, list[str]] = {}
+    rows = []
+    for option in options:
+        if where := find_explanation(option, name):
+            explained.setdefault(where, []).append(f"`{option.opts[0]}`")
+        else:
+            rows.append(write_option(option))
     parts = [
-        inspect.cleandoc(command.help or "").replace("\n\n", "\n\n"),
+        inspect.cleandoc(command.help or ""),
         f"```sh\n{EXAMPLES[name]}\n```",
         "Usage: `" + " ".join(["discreet", name, *arguments, "[OPTIONS]"]) + "`.",
     ]
     if rows:
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
-    if shared:
-        parts.append(f"Also {', '.join(shared)}.")
+    parts += [f"{where}: {', '.join(names)}." for where, names in explained.items()]
     return "\n\n".join(parts)
+
+
+def find_explanation(option: click.Option, name: str) -> str:
+    """Return where an option is explained, if that is not at the command of this name."""
+    setting = SETTINGS.get(str(option.name))
+    if option.opts[0] in SHARED:
+        return "As for all commands"
+    if setting is not None and str(option.help).startswith(setting.help):
+        return "As in [the settings](settings.md)"
+    for other in itertools.takewhile(lambda other: other != name, list_commands()):
+        for one in find_command(other).params:
+            if isinstance(one, click.Option) and write_option(one) == write_option(option):
+                return f"As for `{other}`"
+    return ""
 
 
 def usage(argument: click.Parameter) -> str:
@@ -125,7 +144,26 @@ def write_roles() -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
-PARTS: dict[str, Callable[[], str]] = {"settings": write_settings, "roles": write_roles}
+def write_status() -> str:
+    """Return a table of the fields of a trial's status, with their docstrings."""
+    (body,) = ast.parse(inspect.getsource(Status)).body
+    assert isinstance(body, ast.ClassDef)
+    meanings: dict[str, str] = {}
+    for line, after in itertools.pairwise([*body.body, ast.Pass()]):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+            says = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            words = ast.literal_eval(after.value) if says else ""
+            meanings[line.target.id] = " ".join(words.split())
+    plain = ", ".join(f"`{name}`" for name, words in meanings.items() if not words)
+    rows = [f"| `{name}` | {escape(words)} |" for name, words in meanings.items() if words]
+    return "\n".join([f"{plain}, and", "", "| key | meaning |", "|---|---|", *rows])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": write_settings,
+    "roles": write_roles,
+    "status": write_status,
+}
 
 
 def write_part(name: str) -> str:

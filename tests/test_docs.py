@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from pkgutil import resolve_name
 
+import click
 import pytest
 
+from discreet.cli import main
 from tests.support.pages import ROOT, run_page
+from tests.support.tree import commands
 
 LONG = {
     "auditing.md",
@@ -32,6 +35,20 @@ def test_a_page_does_what_it_says(
     """One page is one session in one empty folder."""
     monkeypatch.chdir(tmp_path)
     run_page(page)
+
+
+def test_generated_parts_are_current() -> None:
+    """If not: `python docs/generate.py`."""
+    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_every_command_and_setting_has_a_generated_part() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    leaves = {name for name, one in commands(main).items() if not isinstance(one, click.Group)}
+    assert {*re.findall(r"<!-- generated: command (.*) -->", page)} == leaves
+    assert "<!-- generated: settings -->" in (ROOT / "docs" / "settings.md").read_text()
 
 
 def test_the_table_of_the_paper_names_what_is_there() -> None:

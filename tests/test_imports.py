@@ -6,14 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 import discreet
-from discreet.cli import main
 from discreet.strategies.estimators import ESTIMATORS
 from discreet.trust import TRUSTS
-from tests.support.tree import commands
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
@@ -344,26 +341,6 @@ def test_starting_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert not HEAVY & set(loaded.split())
-
-
-def test_every_command_is_documented() -> None:
-    """Each command has a section of its own in which all its options stand, but for
-    those of the introduction.
-    """
-    page = (ROOT / "docs" / "commands.md").read_text()
-    intro, *parts = page.split("\n## `discreet ")
-    sections = {part.split("`", 1)[0]: part for part in parts}
-    for name, command in commands(main).items():
-        assert command.help, name
-        if isinstance(command, click.Group):
-            assert any(title.startswith(f"{name} ") for title in sections), name
-            continue
-        assert name in sections
-        section = intro + sections[name]
-        for parameter in command.params:
-            if isinstance(parameter, click.Option) and parameter.name != "help":
-                option = parameter.opts[0]
-                assert re.search(rf"{option}(?![\w-])", section), (name, option)
 
 
 def test_every_public_name_is_in_the_api_page() -> None:

@@ -58,7 +58,7 @@ def test_every_command(far: Far, folder: Path) -> None:
     assert read(far, "status", "dose", "--head", done["head"])["paused"] is True
     assert read(far, "list")["trials"][0]["state"] == "paused"
     calls = [entry["action"] for entry in read(far, "audit-trail", "dose")["audit_trail"]]
-    assert {"ask", "tell", "amend", "reissue", "list-codes", "manage pause"} <= {*calls}
+    assert {"ask", "tell", "amend", "reissue", "codes", "manage pause"} <= {*calls}
     assert read(far, "verify", "dose", "--head", done["head"])["intact"] is True
     trial(far, "transcript", "dose", "--out", "dose.json")
     assert CliRunner().invoke(main, ["verify", "dose.json"]).exit_code == 0

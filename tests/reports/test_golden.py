@@ -71,7 +71,7 @@ def make_plan_in_days() -> Document:
 
 def make_plan_of_numbers() -> Document:
     past = {"old": [160.0, 200.0, 240.0], "new": [80.0, 100.0, 90.0]}
-    data = Sampled.(past, range=(0, 400), direction="min")
+    data = Sampled.from_outcomes(past, range=(0, 400), direction="min")
     return plan_document(plan(data, 2.0, 0.05, runs=20, outcomes="numbers"))
 
 

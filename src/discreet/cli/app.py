@@ -151,21 +151,6 @@ def main() -> None:
     """
 
 
-@main.command()
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="The HTML file of the report.  [default: a file in a new temporary folder]",
-)
-def demo(out: str | None) -> None:
-    """Walk through a dose-finding trial from beginning to end. It has a plan, a
-    simulated trial, a live trial with made-up participants, and reports with pictures.
-    """
-    from discreet.cli.demo import run_demo
-
-    run_demo(out)
-
-
 for command in (
     bounds,
     simulate,
@@ -181,4 +166,21 @@ for command in (
     report_file,
 ):
     main.add_command(command)
+
+
+@main.command()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="The HTML file of the report.  [default: a file in a new temporary folder]",
+)
+def demo(out: str | None) -> None:
+    """Walk through a dose-finding trial from beginning to end. It has a plan, a
+    simulated trial, a live trial with made-up participants, and reports with pictures.
+    """
+    from discreet.cli.demo import run_demo
+
+    run_demo(out)
+
+
 show_examples(main)

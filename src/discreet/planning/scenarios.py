@@ -79,7 +79,7 @@ def plan_ranges(
 
     `outcomes` are past ones in the experimenter's units, by the arms' names, as
     `discreet.past_data.read_past_outcomes` reads them; `direction` and `outside` are those of
-    `Sampled.of`. If outcomes are clipped, the range need not contain them all, so there
+    `Sampled.from_outcomes`. If outcomes are clipped, the range need not contain them all, so there
     is then no tightest one. A target difference is in units of rewards, so it is rescaled with the
     range.
     """
