@@ -33,9 +33,11 @@ from benchmarks.slow_disk import slow_disk
 from discreet import bet_se
 from discreet.service import events, planner
 from discreet.service.pages.base import LOGIN_COOKIE
-from discreet.service.pages.new_trial import plan_fragment, read
+from discreet.service.pages.new_trial import plan_fragment
+from discreet.service.pages.trial_form import read_form
 from discreet.service.state import Home
 from discreet.trials.trial import Trial
+from discreet.trials.verbs import MANAGER
 
 SECONDS = 2.0
 ROUNDS = 5
@@ -182,7 +184,7 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
     strategy = bet_se(delta=1e-9, epsilon=0.02)
     Trial.create(url, NAME, ARMS, strategy, max_participants=2**30).close()
     home = Home(url)
-    secret = home.tokens.make("load", "operator", "bench")[0]
+    secret = home.tokens.make("load", MANAGER, "bench")[0]
     home.close()
     with ExitStack() as stack:
         ports: list[int] = []
@@ -243,11 +245,12 @@ class Viewer:
 
     def hear(self, people: int) -> None:
         """Wait until the stream says so many people."""
-        _until(self._stream, f'"people":{people}'.encode())
+        _until(self._stream, f'"participants":{people}'.encode())
 
     def look(self) -> None:
         """Ask for the status, and look at the page."""
-        for path, end in ((f"/api/v1/trials/{NAME}", b'"people":'), (f"/t/{NAME}", b"</html>")):
+        api = f"/api/v1/trials/{NAME}"
+        for path, end in ((api, b'"participants":'), (f"/t/{NAME}", b"</html>")):
             with self._open(path) as made:
                 _until(made, end)
 
@@ -321,7 +324,7 @@ def plans() -> None:
         said |= {"epsilon": str(epsilon), "delta": str(delta)}
         said["difference"] = "5" if outcomes == "yes-no" else "0.5"
         begun = time.perf_counter()
-        plan_fragment(read(said))
+        plan_fragment(read_form(said))
         took.append(time.perf_counter() - begun)
     pace = f"{statistics.median(took):.2f} s, the slowest {max(took):.2f} s"
     print(f"{len(took)} plans of a new trial: {pace}; ready {warm:.1f} s after the start")

@@ -505,7 +505,7 @@ def test_progress_and_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told[-1] == (20, 20)
     words: list[str] = []
     plan(EASY, 1.0, 0.05, runs=2, max_participants=90, doing=words.append)
-    assert words[0] == "people it takes: bet-se at ε = 1"
+    assert words[0] == "participants it takes: bet-se at ε = 1"
     assert "power if the best arm is 0.1 better: bet-se without privacy" in words
     with pytest.raises(InvalidInputError, match="doing must be a function"):
         plan(EASY, 1.0, 0.05, doing=1)  # type: ignore[arg-type]

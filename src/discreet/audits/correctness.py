@@ -32,48 +32,50 @@ from discreet.validation import check_delta, check_progress, check_share, check_
 from discreet.version import __version__
 
 SuccessShift = Callable[[int, str | None, RehearsalTranscript], float]
-"""How far a person's chance of success is from one half, by the person's number, site,
-and what is public before they come.
+"""How far a participant's chance of success is from one half, by the participant's
+number, site, and what is public before they come.
 """
 LATE_DEADLINE = 40.0
-"""The deadline where outcomes are late, in units of one person's coming."""
+"""Deadline if outcomes are late, in units of the time between two participants."""
 
 
 class Field(NamedTuple):
-    """Who comes to a trial, and whether good news is late."""
+    """Hold who comes to a trial, and whether good news is late."""
 
     words: str
     shift: SuccessShift
     block: int = 0
-    """People that each of two hospitals sends in turn; 0 where nobody asks."""
+    """Participants that each of two hospitals sends in turn; 0 if nobody asks."""
     late: bool = False
 
     def site(self, number: int) -> str | None:
-        """Where a person comes from."""
+        """Return where a participant comes from."""
         if not self.block:
             return None
         return "south" if (number - 1) // self.block % 2 else "north"
 
 
 def shift_by_site(size: float) -> SuccessShift:
-    """People of the south do better than those of the north."""
+    """Let participants of the south do better than those of the north."""
     return lambda number, site, record: size if site == "south" else -size
 
 
 def shift_by_time(drift: Drift, before: float = 0.0) -> SuccessShift:
-    """Everybody does better or worse as time goes on."""
+    """Let everybody do better or worse as time goes on."""
     return lambda number, site, record: before + compute_shift(drift, number - 1)
 
 
 def shift_by_staff(size: float) -> SuccessShift:
-    """Staff send worse people when they expect arm 1, and better ones otherwise."""
+    """Let staff send worse participants when they expect arm 1, and better ones
+    otherwise.
+    """
     return lambda number, site, record: -size if find_lagging_arm(record) == 0 else size
 
 
 def find_lagging_arm(record: RehearsalTranscript) -> int:
-    """The arm that has had the fewest people for its odds in this round, of several the
-    one after the last: the next arm of every deal that keeps arms balanced. Where no
-    round is opened, in the whole trial, of two arms.
+    """Return the arm that has had the fewest participants for its odds in this round,
+    of several the one after the last: the next arm of every allocation that keeps arms
+    balanced. If no round is opened, in the whole trial, of two arms.
     """
     odds, dealt = [[0, 1], [1, 1]], record.arms
     if record.openings:
@@ -86,7 +88,9 @@ def find_lagging_arm(record: RehearsalTranscript) -> int:
 
 
 def make_fields() -> dict[str, Field]:
-    """What goes wrong where trials are run, for trials of some hundred people."""
+    """Return what goes wrong where trials are run, for trials of some hundred
+    participants.
+    """
     wave = Drift.season(0.4, 200)
     return {
         "hospitals in turn": Field("two send people in turn, 0.3 apart", shift_by_site(0.15), 1),
@@ -110,13 +114,13 @@ def make_fields() -> dict[str, Field]:
 
 
 class FieldTrial(Rehearsal):
-    """A trial in the field."""
+    """Run a trial in the field."""
 
     field = Field("nothing goes wrong", lambda number, site, record: 0.0)
     rng = np.random.default_rng(0)
 
     def run_in_field(self, field: Field, rng: np.random.Generator) -> RehearsalTranscript:
-        """One trial; chance has a seed but for the noise and the keys."""
+        """Run one trial; chance has a seed except for the noise and the keys."""
         self.field, self.rng = field, rng
         self.deadline = LATE_DEADLINE if field.late else None
         return self.run(self.draw_participant, field.site)
@@ -124,20 +128,20 @@ class FieldTrial(Rehearsal):
     def draw_participant(
         self, number: int, site: str | None, record: RehearsalTranscript
     ) -> list[float]:
-        """Whoever comes has the same outcome on all arms."""
+        """Draw a participant, who has the same outcome on all arms."""
         success = self.rng.random() < 0.5 + self.field.shift(number, site, record)
         return [float(success)] * self.live.arms
 
     def draw_delay(self, number: int, outcome: float) -> float:
-        """Failures are known at once."""
+        """Draw the delay of a success; failures are known at once."""
         return 1.5 * LATE_DEADLINE * self.rng.random() if self.field.late and outcome > 0 else 0.0
 
 
 def play_field(
     strategy: Strategy, runs: int, seed: int, people: int, progress: Progress | None = None
 ) -> Iterator[tuple[str, int, int]]:
-    """Trials of two arms in each field: its name, how many lost arm 1, and how many had
-    no end.
+    """Play trials of two arms in each field. Yield its name, how many eliminated arm 1,
+    and how many had no end.
     """
     source: NoiseSource = SimulatedNoise(seed) if not strategy.spec.gamma else LiveNoise()
     trial, known = FieldTrial(strategy, people, source), make_fields()
@@ -161,8 +165,8 @@ FIELD_PARTICIPANTS = 500  # of a trial in the field
 
 
 def make_hard_instances() -> dict[str, Bernoulli]:
-    """Instances on which a strategy that stops too early errs: the best arm comes last,
-    as ties favour the first.
+    """Make instances on which a strategy that stops too early errs: the best arm comes
+    last, as ties favour the first.
 
     Near ties in the middle and at both ends of [0, 1], near ties with worse arms beside
     them, tied suboptimal arms, and many arms.
@@ -182,7 +186,7 @@ def make_hard_instances() -> dict[str, Bernoulli]:
 
 @dataclass(frozen=True)
 class AuditCase:
-    """How often a strategy erred on one instance."""
+    """Hold how often a strategy erred on one instance."""
 
     name: str
     means: tuple[float, ...]
@@ -195,7 +199,7 @@ class AuditCase:
     """A lower confidence bound on the error rate: unstopped runs count as right."""
     high: float
     """An upper confidence bound: unstopped runs count as wrong (in the field as right:
-    what is counted there is whether arm 1 was lost by then).
+    what is counted there is whether arm 1 was eliminated by then).
     """
     verdict: str
     """`violated` (low > δ), `held` (high ≤ δ) or `open`; `not promised` in the field
@@ -210,7 +214,7 @@ class CorrectnessAudit(
     called=("case", "name"),
     shown="case runs errors unstopped low high verdict strategy delta level rule",
 ):
-    """An audit of δ over several instances."""
+    """Report an audit of δ over several instances."""
 
     strategy: Strategy
     delta: float
@@ -220,29 +224,31 @@ class CorrectnessAudit(
     seed: int
     max_samples: int
     field: bool = False
-    """Whether these are live trials rehearsed in the field, and not simulations."""
+    """True if these are live trials rehearsed in the field, and not simulations."""
     version: str = __version__
 
     @property
     def is_promised(self) -> bool:
-        """Whether what was audited is promised; in the field only coins promise it."""
+        """Return whether what was audited is promised; in the field only simple
+        randomisation promises it.
+        """
         return not self.field or default_randomisation(self.strategy) == SIMPLE
 
     @property
     def is_violated(self) -> bool:
-        """Whether some instance's lower confidence bound exceeds δ: then δ does not
-        hold, at the stated level.
+        """Return whether some instance's lower confidence bound exceeds δ: then δ does
+        not hold, at the stated level.
         """
         return any(case.verdict == "violated" for case in self.cases)
 
     @property
     def worst(self) -> AuditCase:
-        """The instance with the most errors."""
+        """Return the instance with the most errors."""
         return max(self.cases, key=lambda case: case.errors / case.runs)
 
     @property
     def rule(self) -> str:
-        """The multiple-testing rule in words."""
+        """Return the multiple-testing rule in words."""
         count = len(self.cases)
         if not self.is_promised:
             return (
@@ -263,7 +269,7 @@ class CorrectnessAudit(
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         return {
             "strategy": self.strategy.name,
             "threshold": self.strategy.threshold
@@ -357,7 +363,7 @@ def _check_field(field: object, instances: object, strategy: Strategy) -> None:
 
 
 def _choose_cap(strategy: Strategy, family: Mapping[str, Instance]) -> int:
-    """Where runs end, unless the caller says it: sooner where each sample is
+    """Return where runs end, unless the caller says it: sooner if each sample is
     simulated.
     """
     drifts = any(isinstance(instance, Drifting) for instance in family.values())
@@ -367,7 +373,7 @@ def _choose_cap(strategy: Strategy, family: Mapping[str, Instance]) -> int:
 def _judge_case(
     name: str, instance: Instance, results: Results, tail: float, allowed: float
 ) -> AuditCase:
-    """What the runs on one instance say."""
+    """Return what the runs on one instance say."""
     runs, errors, unstopped = results.runs, results.errors, results.unstopped
     low = bound_one_sided(errors, runs, tail)[0]
     high = bound_one_sided(errors + unstopped, runs, tail)[1]
@@ -385,7 +391,9 @@ def _audit_field(
     max_samples: int | None,
     progress: Progress | None,
 ) -> CorrectnessAudit:
-    """A trial without an end has not lost the arm: it is right for both bounds."""
+    """Audit in the field. A trial without an end has not eliminated the arm: it is
+    right for both bounds.
+    """
     runs = check_whole("runs", runs, least=1)
     people = check_whole(
         "max_samples", FIELD_PARTICIPANTS if max_samples is None else max_samples, least=2

@@ -40,30 +40,32 @@ from discreet.validation import check_progress, check_share, check_whole, is_wor
 from discreet.version import __version__
 
 UNLIMITED_PARTICIPANTS = 10**9
-"""People: more than ever come."""
+"""More participants than ever come."""
 MAX_SHORT_RELEASES = 5
 """Releases after which a short trial is cut off …"""
 MAX_SHORT_PARTICIPANTS = 100
-"""… or after so many people, if there was a release before."""
+"""… or after so many participants, if there was a release before."""
 MAX_LONG_PARTICIPANTS = 600
-"""People within which raw outcomes must lead to a stop, for a table on which one person
-decides it.
+"""Participants within which raw outcomes must lead to a stop, for a table on which one
+participant decides it.
 """
 LONG_RUNS_DIVISOR = 10
-"""Of the long trials there are fewer runs, by this factor."""
+"""Factor by which there are fewer runs of the long trials."""
 RELEASES_PER_ARM = 4
-"""Releases of an arm that are looked at."""
+"""Number of releases of an arm that are looked at."""
 PARTS = ("single", "first", "later", "stop")
 BIT_PAIRS = [("0, or of 1", 0.0, 1.0)]
 """An outcome, and another one."""
 NUMBER_PAIRS = [*BIT_PAIRS, ("0, or of 1/2", 0.0, 0.5), ("1/2, or of 1", 0.5, 1.0)]
-"""Where the closeness to the centre, first 1/2, is released too: both move."""
+"""Pairs if the closeness to the centre, first 1/2, is released too: both move."""
 ZEROS, HALVES = (0.0, 1.0, "0, or 1"), (0.5, 0.0, "1/2, or 0")
-"""What everybody has, what one person may have instead, and that in words."""
+"""What everybody has, what one participant may have instead, and that in words."""
 
 
 class Experiment(NamedTuple):
-    """A mechanism that can be run on two neighbouring inputs, and what is looked at."""
+    """Hold a mechanism that can be run on two neighbouring inputs, and what is looked
+    at.
+    """
 
     name: str
     neighbours: str
@@ -77,7 +79,7 @@ class Experiment(NamedTuple):
 
 
 class AuditTarget(NamedTuple):
-    """What is audited."""
+    """Hold what is audited."""
 
     strategy: Strategy
     rehearsal: type[Rehearsal]
@@ -85,16 +87,16 @@ class AuditTarget(NamedTuple):
     keys: KeySource
 
     def make_trial(self, people: int) -> Rehearsal:
-        """A trial of at most so many people."""
+        """Make a trial of at most so many participants."""
         return self.rehearsal(self.strategy, people, self.source, 2, self.keys)
 
     def make_silent_trial(self, people: int) -> Rehearsal:
-        """The same with nothing of somebody's own, and without noise."""
+        """Make a trial without noise and without the user's own mechanism."""
         return Rehearsal(self.strategy, people, NoNoise(), keys=self.keys)
 
 
 def make_experiments(part: str, runs: int, audited: AuditTarget) -> list[Experiment | str]:
-    """The experiments of a part, or why there is none."""
+    """Make the experiments of a part, or say why there is none."""
     bits = choose_kind(audited.strategy) == BITS
     if part == "single":
         pairs = BIT_PAIRS if bits else NUMBER_PAIRS
@@ -108,8 +110,8 @@ def make_experiments(part: str, runs: int, audited: AuditTarget) -> list[Experim
 def _make_short_experiment(
     part: str, runs: int, audited: AuditTarget, usual: float, other: float, shown: str
 ) -> Experiment | str:
-    """Short trials in which everybody has the usual outcome, and one person that or
-    another.
+    """Make short trials in which everybody has the usual outcome, and one participant
+    that or another.
     """
     people = count_short_trial(audited)
     person = _find_first_participant(audited, people, later=part == "later")
@@ -124,7 +126,7 @@ def _make_short_experiment(
 
 
 def _find_first_participant(audited: AuditTarget, people: int, later: bool) -> int | None:
-    """The first person of arm 1, or of a later batch, if there is one."""
+    """Return the first participant of arm 1, or of a later batch, if there is one."""
     silent = audited.make_silent_trial(people)
     silent.run(np.zeros((people, 2), np.int64))
     found = [
@@ -138,7 +140,7 @@ def _find_first_participant(audited: AuditTarget, people: int, later: bool) -> i
 def _make_single_experiment(
     audited: AuditTarget, runs: int, words: str, one: float, other: float
 ) -> Experiment:
-    """One release, or with local trust one response, of an outcome or of another."""
+    """Make one release, or with local trust one response, of an outcome or of another."""
     mechanism = audited.make_trial(UNLIMITED_PARTICIPANTS)
     mechanism.begin(np.zeros((1, 2)))
     mechanism.step()
@@ -169,7 +171,9 @@ def _make_single_experiment(
 
 
 def _make_stop_experiment(audited: AuditTarget, runs: int) -> Experiment | str:
-    """Trials at whose end raw outcomes would stop or go on by one person alone."""
+    """Make trials at whose end raw outcomes would stop or go on by one participant
+    alone.
+    """
     if audited.strategy.trust_model.randomised:
         return "a stop by raw outcomes: with local trust nobody has them"
     tables = find_critical_tables(audited)
@@ -203,7 +207,7 @@ def _make_transcript_experiment(
 
 
 def count_short_trial(audited: AuditTarget) -> int:
-    """People in a trial of a few releases."""
+    """Count the participants in a trial of a few releases."""
     trial = audited.make_silent_trial(UNLIMITED_PARTICIPANTS)
     if trial.live.releases_each_answer:
         return 2 * RELEASES_PER_ARM
@@ -218,8 +222,8 @@ def count_short_trial(audited: AuditTarget) -> int:
 
 
 def find_critical_tables(audited: AuditTarget) -> OutcomeTable | None:
-    """Two neighbours on only the first of which the raw outcomes, without noise, would
-    stop the trial.
+    """Return two neighbours on only the first of which the raw outcomes, without noise,
+    would stop the trial.
 
     From all successes on arm 0 to all successes on arm 1, people are turned over one by
     one; somewhere on the way it happens. None if even the first table stops no trial of
@@ -278,8 +282,8 @@ FEATURES = [
 def extract_features(
     transcript: RehearsalTranscript, grid: int, numbers: bool = False
 ) -> list[float]:
-    """What is looked at in a transcript, in the order of `FEATURES`; nan for what did
-    not happen. Of `is_numbers` a sum without closeness is one of bits.
+    """Return what is looked at in a transcript, in the order of `FEATURES`; nan for
+    what did not happen. With `numbers` a sum without closeness is one of bits.
     """
     sums: list[list[float]] = [[], []]
     for release in transcript.releases:
@@ -304,7 +308,9 @@ def extract_features(
 
 
 def extract_round_features(transcript: RehearsalTranscript) -> list[float]:
-    """When releases came, what was announced of rounds, and their keys: `ROUNDS`."""
+    """Return when releases came, what was announced of rounds, and their keys:
+    `ROUNDS`.
+    """
     opened = transcript.openings[:RELEASES_PER_ARM]
     shares = [
         max(weight for _, weight in one.odds) / sum(weight for _, weight in one.odds)
@@ -321,7 +327,7 @@ def extract_round_features(transcript: RehearsalTranscript) -> list[float]:
 
 
 def extract_closeness_features(transcript: RehearsalTranscript, grid: int) -> list[float]:
-    """What is looked at beside, where closeness is released: see `CLOSENESS`."""
+    """Return what else is looked at if closeness is released: see `CLOSENESS`."""
     near: list[list[float]] = [[], []]
     for release in transcript.releases:
         if release.near is not None:
@@ -342,7 +348,7 @@ NOISES = ("mixed", "opendp", "numpy")
 
 @dataclass(frozen=True)
 class Leak:
-    """What was found out about one mechanism, on one pair of neighbours."""
+    """Hold what was found out about one mechanism, on one pair of neighbours."""
 
     name: str
     """`release`, `response` or `transcript`, and which person the tables differ in."""
@@ -366,7 +372,7 @@ class Leak:
 
     @property
     def is_violated(self) -> bool:
-        """Whether the promised ε is exceeded."""
+        """Return whether the promised ε is exceeded."""
         return self.verdict != "no violation found"
 
 
@@ -377,7 +383,7 @@ class PrivacyAudit(
     called=("leak", "name"),
     shown="leak neighbours runs hits hits_other low verdict strategy epsilon gamma level rule",
 ):
-    """An audit of ε."""
+    """Report an audit of ε."""
 
     strategy: Strategy
     level: float
@@ -389,27 +395,27 @@ class PrivacyAudit(
 
     @property
     def epsilon(self) -> float:
-        """The ε that was promised, or that follows from the promised ρ."""
+        """Return the ε that was promised, or that follows from the promised ρ."""
         return find_promise(self.strategy)[0]
 
     @property
     def gamma(self) -> float | None:
-        """The γ that goes with it."""
+        """Return the γ that goes with it."""
         return find_promise(self.strategy)[1]
 
     @property
     def is_violated(self) -> bool:
-        """Whether some lower bound exceeds the promised ε."""
+        """Return whether some lower bound exceeds the promised ε."""
         return any(leak.is_violated for leak in self.leaks)
 
     @property
     def worst(self) -> Leak:
-        """The largest lower bound."""
+        """Return the leak with the largest lower bound."""
         return max(self.leaks, key=lambda leak: leak.low)
 
     @property
     def rule(self) -> str:
-        """The multiple-testing rule in words."""
+        """Return the multiple-testing rule in words."""
         count = len(self.leaks)
         return (
             f"{count} rows in both directions, two Clopper–Pearson bounds each, every one at "
@@ -419,7 +425,7 @@ class PrivacyAudit(
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         return {
             "strategy": self.strategy.name,
             "trust": self.strategy.trust,
@@ -491,7 +497,7 @@ def audit_privacy(
 
 
 def find_promise(strategy: Strategy) -> tuple[float, float | None]:
-    """The (ε, γ) that an audit holds a strategy to: of ρ-zCDP what it is at γ =
+    """Return the (ε, γ) that an audit holds a strategy to: for ρ-zCDP what it is at γ =
     RHO_GAMMA.
     """
     if strategy.rho is not None:
@@ -500,7 +506,9 @@ def find_promise(strategy: Strategy) -> tuple[float, float | None]:
 
 
 def _make_counter(progress: Progress | None, total: int) -> Callable[[], None]:
-    """To be called after each run; tells `progress` after every hundredth."""
+    """Make the function that is called after each run and tells `progress` after every
+    hundredth.
+    """
     runs = itertools.count(1)
 
     def tell() -> None:
@@ -512,7 +520,7 @@ def _make_counter(progress: Progress | None, total: int) -> Callable[[], None]:
 
 
 def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
-    """The features of all runs on both inputs: input × run × feature."""
+    """Return the features of all runs on both inputs: input × run × feature."""
     found = np.zeros((2, experiment.runs, len(experiment.features)))
     for which, run in np.ndindex(2, experiment.runs):
         found[which, run] = experiment.sample(which)
@@ -539,7 +547,7 @@ def _check_arguments(
 
 
 class CountedEvent(NamedTuple):
-    """One statistic is at least, or at most, a threshold."""
+    """Name an event: one statistic is at least, or at most, a threshold."""
 
     column: int
     at_least: bool
@@ -548,14 +556,14 @@ class CountedEvent(NamedTuple):
     """The bound on ε that it gives where it was chosen; there it may be too good."""
 
     def count(self, values: Floats) -> int:
-        """How often it happened."""
+        """Count how often it happened."""
         column = values[:, self.column]
         return int((column >= self.threshold if self.at_least else column <= self.threshold).sum())
 
 
 class EventCount(NamedTuple):
-    """How often an event happened, and the bound on ε that follows; compared by the
-    bound first.
+    """Hold how often an event happened, and the bound on ε that follows; compared by
+    the bound first.
     """
 
     low: float
@@ -618,8 +626,8 @@ def _word_verdict(low: float, promised: float, level: float) -> str:
 
 
 def bound_epsilon(hits: int, other: int, runs: int, tail: float, slack: float = 0.0) -> float:
-    """A lower bound on ε from an event's counts on two inputs, wrong with probability
-    at most 2 · tail; 0 or more.
+    """Return a lower bound on ε from an event's counts on two inputs, wrong with
+    probability at most 2 · tail; 0 or more.
     """
     likely = bound_one_sided(hits, runs, tail)[0] - slack
     rare = bound_one_sided(other, runs, tail)[1]
@@ -627,9 +635,7 @@ def bound_epsilon(hits: int, other: int, runs: int, tail: float, slack: float = 
 
 
 class Score:
-    """A log-likelihood ratio that treats features as independent, learned from
-    histograms.
-    """
+    """Learn a log-likelihood ratio from histograms; it treats features as independent."""
 
     BINS = 16
 
@@ -647,13 +653,13 @@ class Score:
 
     @staticmethod
     def _bins(column: Floats, edges: Floats) -> Ints:
-        """The bin of each value; what did not happen has one of its own."""
+        """Return the bin of each value; what did not happen has one of its own."""
         return np.where(
             np.isnan(column), edges.size + 1, np.searchsorted(edges, column, side="right")
         )
 
     def __call__(self, values: Floats) -> Floats:
-        """The score of each run: large where the second input is likelier."""
+        """Return the score of each run: large if the second input is likelier."""
         total = np.zeros(values.shape[:2])
         for column, edges, weights in zip(
             np.moveaxis(values, 2, 0), self.edges, self.weights, strict=True
@@ -663,7 +669,7 @@ class Score:
 
 
 def choose_event(here: Floats, there: Floats, tail: float, slack: float) -> CountedEvent:
-    """The event with the largest bound on ε, by a quick approximation of it
+    """Return the event with the largest bound on ε, by a quick approximation of it
     (Wilson's).
     """
     return max(_list_candidates(here, there, tail, slack), key=lambda event: event.promise)
@@ -700,8 +706,8 @@ def _count_beyond(values: Floats, cuts: Floats, at_least: bool) -> Ints:
 
 
 def _bound_share(share: Floats, runs: int, z: float) -> Floats:
-    """Wilson's bound on a probability that was seen as this share of the runs: lower
-    for z < 0, upper for z > 0.
+    """Return Wilson's bound on a probability that was seen as this share of the runs:
+    lower for z < 0, upper for z > 0.
     """
     root = z * np.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
     bound: Floats = (share + z * z / (2 * runs) + root) / (1 + z * z / runs)

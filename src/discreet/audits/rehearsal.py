@@ -35,27 +35,27 @@ from discreet.validation import check_arms, check_whole
 
 
 class NoiseSource(Protocol):
-    """Where noise comes from."""
+    """Draw the noise of a rehearsal."""
 
     name: str
 
     def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
-        """A sum with noise, in units of 1/grid."""
+        """Add noise to a sum, in units of 1/grid."""
 
     def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """A sum and closeness with noise, in units of 1/grid."""
+        """Add noise to a sum and a closeness, in units of 1/grid."""
 
     def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
-        """A sum with Gaussian noise, in units of 1/grid."""
+        """Add Gaussian noise to a sum, in units of 1/grid."""
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
-        """A randomised response to an outcome, 0 or 1 but with a middle level."""
+        """Randomise the response to an outcome: 0 or 1, unless there is a middle level."""
 
 
 class LiveNoise:
-    """The noise of live trials."""
+    """Draw the noise of live trials."""
 
     name = "opendp"
 
@@ -63,27 +63,27 @@ class LiveNoise:
         mechanisms.load_opendp()  # refused here, and not after the parts that numpy draws
 
     def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
-        """As a live trial releases a sum."""
+        """Add noise to a sum as a live trial does."""
         return mechanisms.add_laplace(total, epsilon, grid)[0]
 
     def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """As a live trial releases both."""
+        """Add noise to both as a live trial does."""
         return mechanisms.add_laplace_noise(total, epsilon, grid)
 
     def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
-        """As a live trial releases it."""
+        """Add Gaussian noise to a sum as a live trial does."""
         return mechanisms.add_gaussian_noise(Totals(total), sigma, grid).sum
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
-        """As a person responds."""
+        """Randomise a response as a participant does."""
         return mechanisms.respond(outcome, epsilon, gamma, middle_level=middle).value
 
 
 class SimulatedNoise:
-    """The same laws drawn with numpy, a hundred times as fast, for audits only; not for
-    Gaussian responses.
+    """Draw noise of the same laws with numpy, a hundred times as fast, for audits only;
+    not for Gaussian responses.
 
     Discrete Laplace noise is the difference of two geometric variables with success
     probability 1 - e^(-ε/grid); discrete Gaussian noise is made of it as in
@@ -98,7 +98,7 @@ class SimulatedNoise:
         self.ready: dict[float, list[int]] = {}
 
     def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
-        """A sum with discrete Laplace noise."""
+        """Add discrete Laplace noise to a sum."""
         drawn = self.ready.setdefault(epsilon / grid, [])
         if not drawn:
             two = self.rng.geometric(-math.expm1(-epsilon / grid), (2, self.BLOCK))
@@ -106,12 +106,12 @@ class SimulatedNoise:
         return total + drawn.pop()
 
     def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """Both with noise of their own."""
+        """Add independent noise to both."""
         near = None if total.near is None else self.add_laplace_noise(total.near, epsilon, grid)
         return Totals(self.add_laplace_noise(total.sum, epsilon, grid), near)
 
     def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
-        """A sum with discrete Gaussian noise."""
+        """Add discrete Gaussian noise to a sum."""
         drawn = self.ready.setdefault(-sigma * grid, [])
         if not drawn:
             drawn += [int(draw_gaussian(self.rng, sigma * grid)) for _ in range(self.BLOCK)]
@@ -120,7 +120,7 @@ class SimulatedNoise:
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
-        """Randomised response."""
+        """Randomise a response."""
         if gamma is not None:
             raise DiscreetError("Gaussian responses are drawn live only")
         if middle is not None:
@@ -134,71 +134,74 @@ class SimulatedNoise:
 
 
 class NoNoise:
-    """No noise at all: what the raw outcomes would decide, for finding tables on which
+    """Add no noise at all: what the raw outcomes would decide, to find tables on which
     a leak would show.
     """
 
     name = "none"
 
     def add_laplace_noise(self, total: int, epsilon: float, grid: int) -> int:
-        """The sum itself."""
+        """Return the sum itself."""
         return total
 
     def add_noise_to_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """Both themselves."""
+        """Return both themselves."""
         return total
 
     def add_gaussian_noise(self, total: int, sigma: float, grid: int) -> int:
-        """The sum itself."""
+        """Return the sum itself."""
         return total
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
-        """The outcome itself, or the level that it is rounded to."""
+        """Return the outcome itself, or the level that it is rounded to."""
         if middle is not None:
             return (0, middle_units(middle), CENTRE_UNITS)[to_level(float(outcome), middle)]
         return int(outcome) if gamma is None else int(outcome) * 2**FINE_UNITS
 
 
 OutcomeTable = Ints | Floats
-"""The outcome of each person (row) on each arm (column): 0 or 1, or a number between.
+"""The outcome of each participant (row) on each arm (column): 0 or 1, or a number
+between.
 """
 KeySource = Callable[[int], bytes]
 """Where the key of a round comes from, given its number."""
 
 
 def draw_fresh_key(round: int) -> bytes:
-    """As in a live trial: from the system's randomness, another one in every run."""
+    """Draw a key as in a live trial: from the system's randomness, another one in every
+    run.
+    """
     return draw_key()
 
 
 def make_fixed_keys(seed: int) -> KeySource:
-    """Of a round always the same key: trials are dealt in the same way again, whatever
-    the outcomes.
+    """Make keys that are the same in every run: arms are assigned in the same way
+    again, whatever the outcomes.
     """
     return lambda round: hashlib.sha256(f"{seed}/{round}".encode()).digest()
 
 
 class AnnouncedRound(NamedTuple):
-    """What is announced before anybody is dealt in a round."""
+    """Hold what is announced before anybody is assigned in a round."""
 
     round: int
     odds: list[list[int]]
-    """[arm, weight] of each arm that may be dealt."""
+    """[arm, weight] of each arm that may be assigned."""
     people: int
     commit: str
     """The hash of the key."""
     first: int
-    """The number of the next person."""
+    """The number of the next participant."""
 
 
 @dataclass
 class RehearsalTranscript:
-    """What a trial publishes, so far."""
+    """Hold what a trial publishes, so far."""
 
     arms: list[int] = field(default_factory=list)
-    """The arm of each person."""
+    """The arm of each participant."""
     releases: list[Release] = field(default_factory=list)
     stopped: bool = False
     """Whether it stopped by the strategy's rule."""
@@ -207,31 +210,33 @@ class RehearsalTranscript:
     keys: list[tuple[int, str]] = field(default_factory=list)
     """(round, key) as they were revealed."""
     sites: list[str | None] = field(default_factory=list)
-    """Where each person came from."""
+    """Where each participant came from."""
     times: list[float] = field(default_factory=list)
-    """When rounds were released: people come one a unit of time."""
+    """When rounds were released: participants come one a unit of time."""
 
 
 class NextParticipant(Protocol):
-    """Who comes next: what a person's outcome would be on each arm. The arm is drawn
+    """Return what the next participant's outcome would be on each arm. The arm is drawn
     after that; the record is what staff know when they choose somebody.
     """
 
     def __call__(
         self, number: int, site: str | None, record: RehearsalTranscript
     ) -> Sequence[float]:
-        """Person `number`, counted from 1."""
+        """Return the outcomes of participant `number`, counted from 1."""
 
 
 @lru_cache(4096)
 def _draw_cached(key: bytes, number: int, *weights: int) -> int:
-    """What `draw` says, kept: thousands of trials of an audit are dealt by one key."""
+    """Return what `draw_arm` says, cached: thousands of trials of an audit are assigned
+    by one key.
+    """
     return draw_arm(key, number, weights)
 
 
 class Rehearsal:
-    """A trial in memory, of at most `people` people, that can be run again and again:
-    on a table of outcomes, or on people who are made up as they come.
+    """Run a trial in memory, of at most so many participants, again and again: on a
+    table of outcomes, or on participants who are made up as they come.
 
     Arms are assigned as in a live trial of the strategy unless `dealing` says
     otherwise; where rounds have no keys, in the strategy's own order.
@@ -276,11 +281,11 @@ class Rehearsal:
     # --- what a mechanism or a mistake of your own may do otherwise -------------------
 
     def draw_key(self, round: int) -> bytes:
-        """The key of a round, drawn when it is opened."""
+        """Draw the key of a round when it is opened."""
         return self.keys(round)
 
     def draw_arm(self, number: int, weights: list[int]) -> int:
-        """The arm of a person, by the key of the round that was opened last."""
+        """Draw the arm of a participant by the key of the round that was opened last."""
         return (
             _draw_cached(self.hidden[-1][1], number, *weights)
             if self.keyed
@@ -288,11 +293,11 @@ class Rehearsal:
         )
 
     def draw_delay(self, number: int, outcome: float) -> float:
-        """How long after a person came their outcome is known."""
+        """Draw how long after a participant came their outcome is known."""
         return 0.0
 
     def add_noise(self, total: int) -> int:
-        """What is released for a sum of outcomes (both in units of what is due)."""
+        """Return what is released for a sum of outcomes (both in units of what is due)."""
         if not self.strategy.trust_model.noised:
             return total
         grid = self.live.scale_grid(self.grid)
@@ -301,15 +306,15 @@ class Rehearsal:
         return self.source.add_laplace_noise(total, self.epsilon, grid)
 
     def add_noise_to_totals(self, total: Totals) -> Totals:
-        """What is released for everything that was summed."""
+        """Return what is released for everything that was summed."""
         if total.near is None:
             return Totals(self.add_noise(total.sum))
         noised = self.strategy.trust_model.noised
         return self.source.add_noise_to_totals(total, self.epsilon, self.grid) if noised else total
 
     def respond(self, outcome: float) -> int:
-        """What a person sends, in units of the grid: the outcome, or with local trust a
-        randomised response.
+        """Return what a participant sends, in units of the grid: the outcome, or with
+        local trust a randomised response.
         """
         if self.strategy.trust_model.randomised:
             gamma = self.strategy.gamma
@@ -317,11 +322,11 @@ class Rehearsal:
         return round(outcome * self.grid)
 
     def sum_batch(self, arm: int, phase: int) -> int:
-        """What the people of a batch sent, added up."""
+        """Add up what the participants of a batch sent."""
         return sum(self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), []))
 
     def sum_batch_totals(self, arm: int, phase: int) -> Totals:
-        """What is summed for a batch, including closeness where that is released."""
+        """Add up everything that a batch sent, including closeness if that is released."""
         self.middle = self.live.find_middle_level(phase)
         if self.live.releases_only_sums:
             return Totals(self.sum_batch(arm, phase))
@@ -392,7 +397,7 @@ class Rehearsal:
         return place is not None or bool(due)
 
     def _dealer(self, weights: list[int]) -> int:
-        """Deals the next person."""
+        """Draw the arm of the next participant."""
         return self.draw_arm(self.live.samples + 1, weights)
 
     def end(self) -> RehearsalTranscript:
@@ -403,7 +408,7 @@ class Rehearsal:
         return self.record
 
     def _open(self) -> None:
-        """A round is opened: its key is drawn, and committed to."""
+        """Open a round: draw its key, and commit to it."""
         opening = self.live.open_round()
         key = self.draw_key(opening.round)
         self.hidden.append((opening.round, key))
@@ -411,7 +416,7 @@ class Rehearsal:
         self.record.openings.append(AnnouncedRound(*said, len(self.outcomes) + 1))
 
     def _enter(self, place: ArmBatch) -> None:
-        """A person came, was dealt this place, and will have an outcome."""
+        """Enter a participant, who was assigned this arm and will have an outcome."""
         person = len(self.outcomes)
         outcome = self._outcome(person, place.arm)
         wait = self.draw_delay(person + 1, outcome)
@@ -429,7 +434,9 @@ class Rehearsal:
             self.record.releases.append(Release(*place, value))
 
     def _outcome(self, person: int, arm: int) -> float:
-        """The person is chosen before the arm is known to anybody."""
+        """Return the outcome of a participant, who is chosen before the arm is known to
+        anybody.
+        """
         site = None if self.site is None else self.site(person + 1)
         if callable(self.people):
             outcomes = self.people(person + 1, site, self.record)
@@ -439,25 +446,25 @@ class Rehearsal:
         return float(outcomes[arm])
 
     def _round(self, place: ArmBatch) -> int:
-        """The round of a place, where several may be under way."""
+        """Return the round of a batch, if several may be under way."""
         return place.phase if self.phased else 0
 
     def _ready(self, due: list[ArmBatch]) -> float:
-        """When what is due may be released."""
+        """Return when what is due may be released."""
         if self.by_clock:
             return self.last[self._round(due[0])] + (self.deadline or 0)
         people = [one for arm, phase, _ in due for one in self.batches.get((arm, phase), [])]
         return max((self.known[one] for one in people), default=self.time)
 
     def _publish(self, due: list[ArmBatch]) -> None:
-        """A release, its time, and the keys that can harm no more."""
+        """Publish a release, its time, and the keys that can harm no more."""
         through = self._round(due[0]) or math.inf
         self.record.releases += self.release(due)
         self.record.times.append(self.time)
         self._reveal(through)
 
     def _reveal(self, through: float) -> None:
-        """The keys of all rounds up to one become public."""
+        """Publish the keys of all rounds up to one."""
         said = [(round, key.hex()) for round, key in self.hidden if round <= through]
         self.record.keys += said
         self.hidden = [one for one in self.hidden if one[0] > through]

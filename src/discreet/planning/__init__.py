@@ -1,1 +1,1 @@
-"""How many people it takes, and the privacy that a number of people can afford."""
+"""Plan how many participants a trial takes, and the privacy that a number of them affords."""

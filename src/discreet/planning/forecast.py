@@ -34,32 +34,32 @@ from discreet.strategies.run import ArmBatch, Belief, Run, Totals
 from discreet.strategies.units import choose_grid, compute_noise_scale, is_rounded_to_bits
 
 MAX_CONTINUATIONS, MIN_CONTINUATIONS = 200, 40
-"""Continuations at most, and as many as a band needs."""
+"""Most continuations, and as many as a band needs."""
 MAX_SECONDS = 2.0
-"""After which no other continuation is begun."""
+"""Seconds after which no other continuation is begun."""
 PARTICIPANTS_BETWEEN_CLOCK_CHECKS = 256
-"""People between two looks at the clock, where each of them is played."""
+"""Number of participants between two looks at the clock, if each of them is played."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What simulated continuations of a trial came to."""
+    """Summarise simulated continuations of a trial."""
 
     runs: int
     now: int
-    """People in the trial when they began."""
+    """Participants in the trial when they began."""
     low: int
-    """Tenth in a hundred of all people it took, in the end."""
+    """Total of participants that a tenth of the continuations stay below."""
     median: int
-    """Half of them took fewer."""
+    """Total of participants that half of them stay below."""
     high: int
-    """Ninety in a hundred took no more."""
+    """Total of participants that nine tenths stay below."""
     inconclusive: float
-    """The share that reached the maximum without an answer."""
+    """Share of the continuations that reached the maximum without a result."""
 
 
 class _TimeIsUpError(Exception):
-    """The continuation under way is left unfinished."""
+    """Stop the continuation under way, unfinished."""
 
 
 def forecast(run: Run, seed: int, seconds: float = MAX_SECONDS) -> Forecast | None:
@@ -79,14 +79,14 @@ def forecast(run: Run, seed: int, seconds: float = MAX_SECONDS) -> Forecast | No
     except _TimeIsUpError:
         if len(ends) < MIN_CONTINUATIONS:
             return None
-    people = sorted(people for people, _ in ends)
-    low, middle, high = (people[int(share * (len(people) - 1))] for share in (0.1, 0.5, 0.9))
+    counts = sorted(participants for participants, _ in ends)
+    low, middle, high = (counts[int(share * (len(counts) - 1))] for share in (0.1, 0.5, 0.9))
     inconclusive = sum(not stopped for _, stopped in ends) / len(ends)
     return Forecast(len(ends), now, low, middle, high, inconclusive)
 
 
 def draw_means(beliefs: list[Belief], rng: Generator) -> Floats:
-    """True means that fit what was released: normal, and between 0 and 1."""
+    """Draw true means that fit what was released: normal, and between 0 and 1."""
     means = np.zeros(len(beliefs))
     for arm, (mean, error) in enumerate(beliefs):
         value = rng.normal(mean, error)
@@ -99,7 +99,7 @@ def draw_means(beliefs: list[Belief], rng: Generator) -> Floats:
 
 
 class Continuation:
-    """One way in which a run may go on."""
+    """Play a run on in one possible way."""
 
     def __init__(self, run: Run, rng: Generator, until: float = math.inf) -> None:
         self.run, self.rng, self.until = run, rng, until
@@ -112,7 +112,9 @@ class Continuation:
         """
 
     def play(self, means: Floats) -> tuple[int, bool]:
-        """On these true means, to the end: people in all, and whether it stopped."""
+        """Play to the end on these true means. Return the participants in all, and
+        whether it stopped.
+        """
         with np.errstate(all="ignore"):
             if self.run.releases_each_answer:
                 self._play_answers(make_bernoulli_laws(means))
@@ -148,7 +150,7 @@ class Continuation:
         run.release(sums, near if run.releases_closeness else None)
 
     def _draw_totals(self, place: ArmBatch, laws: Laws) -> Totals:
-        """What the people of a batch add up to, in units of what is due."""
+        """Draw what the participants of a batch add up to, in units of what is due."""
         run, count = self.run, place.size
         if run.releases_closeness and isinstance(run, BettingRun):
             return Totals(
@@ -160,15 +162,15 @@ class Continuation:
         return Totals(int(self.rng.binomial(count, chance)) * run.scale_grid(self.grid))
 
     def _draw_noise(self) -> float:
-        """Of one released number, on the scale of rewards."""
+        """Draw the noise of one released number, on the scale of rewards."""
         run = self.run
         if isinstance(run, BettingRun):
             return draw_noise(self.rng, run.current, run.setting) / run.scale_grid(self.grid)
         return self.noise()
 
     def _make_laws(self, means: Floats) -> Laws:
-        """Yes or no; numbers lie at their mean as often as released closeness says, and
-        else at the ends.
+        """Return laws of yes or no. Numbers lie at their mean as often as released
+        closeness says, and else at the ends.
         """
         run = self.run
         if not isinstance(run, BettingRun) or not run.numbers:
@@ -186,7 +188,9 @@ class Continuation:
         return counts
 
     def _play_answers(self, laws: Laws) -> None:
-        """Where every answer counts at once: those who are in answer first."""
+        """Play a strategy for which every answer counts at once: participants who are
+        enrolled answer first.
+        """
         run: Any = self.run
         bits = is_rounded_to_bits(self.strategy) and self.strategy.trust_model.randomised
         answers = make_response_laws(laws, float(self.strategy.epsilon or 0)) if bits else laws
@@ -211,7 +215,7 @@ class Continuation:
 
 
 def _count_pending(run: Run) -> int:
-    """People who are not released, where rounds are opened ahead."""
+    """Count the participants who are not released, if rounds are opened ahead."""
     if not isinstance(run, BettingRun) or not run.randomisation.continuous:
         return 0
     return sum(map(count_participants, run.queue))

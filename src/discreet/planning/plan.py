@@ -1,4 +1,4 @@
-"""plan(scenarios, epsilons, delta): how many people it will take, simulated."""
+"""Plan a trial: simulate how many participants it takes, by `plan(scenarios, epsilons, delta)`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ StrategyAt = Callable[[float], Strategy]
 
 
 class PlanOptions(NamedTuple):
-    """What all strategies of a plan are made with, where they take it."""
+    """Hold what all strategies of a plan are made with, if they take it."""
 
     delta: float
     trust: str
@@ -61,8 +61,8 @@ class PlanOptions(NamedTuple):
 def choose_strategies(
     strategies: Sequence[str | Strategy] | None, design: PlanOptions
 ) -> list[StrategyAt]:
-    """The strategies to plan, each as a function of ε; the recommended one if none are
-    named.
+    """Return the strategies to plan, each as a function of ε; the recommended one if
+    none are named.
     """
     wanted = ["bet-se"] if strategies is None else strategies
     if not isinstance(wanted, list | tuple):
@@ -76,7 +76,7 @@ def choose_strategies(
 
 
 def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
-    """A strategy as a function of ε; those without privacy do not mind."""
+    """Return a strategy as a function of ε; one without privacy ignores it."""
     delta, trust = design.delta, design.trust
     if isinstance(each, Strategy):
         strategy = each
@@ -117,8 +117,8 @@ def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
 
 
 def _indifferent(strategy: Strategy, design: PlanOptions) -> Strategy:
-    """The strategy with the indifference zone of the plan, if there is one; what takes
-    none is refused, as it would answer another question.
+    """Give a strategy the indifference zone of the plan, if there is one. Refuse a
+    strategy that takes none, as it would answer another question.
     """
     if design.indifference_zone == 0 or strategy.indifference_zone > 0:
         return strategy
@@ -144,8 +144,8 @@ class Plan(
     "days_median correct unstopped_probability privacy_cost correctness delta runs "
     "max_participants",
 ):
-    """What a trial takes: a row for each scenario, privacy level and strategy, and the
-    recommended strategy.
+    """Say what a trial takes: a row for each scenario, privacy level and strategy, and
+    the recommended strategy.
     """
 
     scenarios: dict[str, Instance]
@@ -153,8 +153,7 @@ class Plan(
     trust: str
     per_epsilon: tuple[PlanRow, ...]
     no_privacy: tuple[PlanRow, ...]
-    """bet-se without privacy, a row for each scenario: what privacy is compared
-    with.
+    """bet-se without privacy, a row for each scenario: what privacy is compared with.
     """
     recommended: Recommendation
     runs: int
@@ -167,16 +166,15 @@ class Plan(
     ranges: tuple[RangeCost, ...] = ()
     """What other ranges of outcomes would take, if `plan_ranges` was asked."""
     calendar: Calendar | None = None
-    """How people come and outcomes are told, if an accrual was given."""
+    """How participants come and outcomes are recorded, if an accrual was given."""
     enrolments: tuple[Enrolment, ...] = ()
     """With an accrual: what each way to enrol takes, for each row of the plan."""
     power: tuple[Power, ...] = ()
-    """With a maximum of people, or else a budget: how likely answers are within it, if
-    the best arm is more or less better than the next.
+    """With a maximum, or else a budget: how likely results are within it, if the best
+    arm is more or less better than the next.
     """
     indifference_zone: float = 0.0
-    """A difference too small to matter: an arm so close to the best is a right
-    answer.
+    """Difference too small to matter: an arm so close to the best is a correct result.
     """
     start: date | None = None
     """The first day of enrolment, if one was given."""
@@ -184,25 +182,27 @@ class Plan(
 
     @property
     def target_difference(self) -> float:
-        """The difference that the recommended strategy is planned to expect; 0 for
-        none.
+        """Return the difference that the recommended strategy is planned to expect; 0
+        for none.
         """
         return self.recommended.strategy.target_difference
 
     @property
     def has_floor_bounds(self) -> bool:
-        """Whether some arms are not Bernoulli, so that their lower bound is a floor."""
+        """Return whether some arms are not Bernoulli, so that their lower bound is a
+        floor.
+        """
         return has_numbers(self.scenarios)
 
     @property
     def outcomes(self) -> str:
-        """What the recommended strategy is planned to expect outcomes to be."""
+        """Return what the recommended strategy is planned to expect outcomes to be."""
         return self.recommended.strategy.outcomes
 
     @property
     def bit_epsilons(self) -> list[float]:
-        """The values of ε at which people send outcomes that are numbers as randomised
-        bits.
+        """Return the values of ε at which participants send outcomes that are numbers
+        as randomised bits.
         """
         every = (self.recommended.strategy, *(row.strategy for row in self.per_epsilon))
         found = {
@@ -212,8 +212,8 @@ class Plan(
 
     @property
     def clipped(self) -> int | None:
-        """How many past outcomes count as an end of their range; None without data in
-        known units.
+        """Count the past outcomes that count as an end of their range; None without
+        data in known units.
         """
         data = [arms for arms in self.scenarios.values() if isinstance(arms, Sampled)]
         counts = [arms.clipped for arms in data if arms.scale is not None]
@@ -221,16 +221,16 @@ class Plan(
 
     @property
     def affordable_epsilon(self) -> float | None:
-        """The strongest privacy that the budget affords with any of the strategies;
-        None if none of them does.
+        """Return the strongest privacy that the budget affords with any of the
+        strategies; None if none of them does.
         """
         found = [entry.epsilon for entry in self.affordable if entry.epsilon is not None]
         return min(found, default=None)
 
     @property
     def example(self) -> Example | None:
-        """Simulated trials with the ε to take: the one that the budget affords, if
-        there is one, else the first of those that were asked for; None if nothing is
+        """Return simulated trials with the ε to take: the one that the budget affords,
+        if there is one, else the first of those that were asked for; None if nothing is
         private.
         """
         afforded = [entry.example for entry in self.affordable if entry.example is not None]
@@ -240,7 +240,7 @@ class Plan(
         return min(every, key=lambda one: one.strategy.name != wanted, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         fields = dict(vars(self))
         fields["scenarios"] = {
             name: instance.describe() for name, instance in self.scenarios.items()
@@ -271,7 +271,7 @@ class Plan(
 
 
 def has_numbers(scenarios: Mapping[str, Instance]) -> bool:
-    """Whether outcomes of some arms are more than yes or no."""
+    """Return whether outcomes of some arms are more than yes or no."""
     return any(arms.outcomes == NUMBERS for arms in scenarios.values())
 
 
@@ -299,7 +299,7 @@ def plan(
     doing: Doing | None = None,
     power: bool = True,
 ) -> Plan:
-    """Simulate how many people it takes to find the best arm, for each privacy level.
+    """Simulate how many participants it takes to find the best arm, for each privacy level.
 
     `scenarios` is an instance, several, or what `make_gap_scenarios` returns. Of the last,
     the hardest is taken, and its gap is the target difference for strategies that take one, unless
@@ -309,16 +309,16 @@ def plan(
     nobody (`local`). `outcomes` is what strategies are told to expect, where that
     matters to them: `is_numbers` if the outcomes of a scenario are numbers, else `yes-no`,
     unless you say otherwise. With an `indifference_zone`, a difference too small to matter, any arm
-    so close to the best is a right answer, and arms may tie.
+    so close to the best is a correct result, and arms may tie.
 
     Trials end without an answer at `max_participants`. With a `budget`, the plan also finds
-    the smallest ε at which that many people lead to the right answer with this
+    the smallest ε at which that many participants lead to the correct result with this
     `probability`, in every scenario. With either, `power` says how likely an answer is
     if the true difference is another one, unless you set `power` to False.
 
-    With an `accrual`, the number of people per day, trials are simulated with the
+    With an `accrual`, the number of participants per day, trials are simulated with the
     calendar that it and `delay`, `deadline`, `enrolment` and `release` describe, as in
-    `simulate`. `ways` then says how many people and days waiting and continuous
+    `simulate`. `enrolments` then says how many participants and days waiting and continuous
     enrolment take; with a `start`, the first day of enrolment, also when the trial
     ends.
 
@@ -359,13 +359,13 @@ def plan(
 
 
 def _recommend(level: float, design: PlanOptions) -> Recommendation:
-    """The strategy to take at an ε."""
+    """Return the strategy to take at an ε."""
     take = recommended(level, design.delta, design.trust, design.target_difference, design.outcomes)
     return replace(take, strategy=take.strategy.with_(indifference_zone=design.indifference_zone))
 
 
 class PlanRequest(NamedTuple):
-    """What a plan is to find out, checked."""
+    """Hold what a plan is to find out, checked."""
 
     scenarios: dict[str, Instance]
     levels: list[float]
@@ -373,14 +373,14 @@ class PlanRequest(NamedTuple):
     budget: int | None
     probability: float
     power_participants: int | None
-    """The people of the power curve, if one is asked for."""
+    """Participants of the power curve, if one is asked for."""
     start: date | None
 
 
 def _simulate_plan(
     simulations: Simulations, request: PlanRequest, design: PlanOptions, choices: list[StrategyAt]
 ) -> dict[str, Any]:
-    """What is simulated of a plan, by the names of its fields."""
+    """Return what is simulated of a plan, by the names of its fields."""
     scenarios, levels, max_participants = (
         request.scenarios,
         request.levels,
@@ -412,9 +412,9 @@ def _simulate_plan(
 
     rows_found = rows_of(planned)
     purse = Budget(simulations, scenarios, int(request.budget or 0), request.probability)
-    simulations.purpose = f"the ε that {request.budget or 0:,} people afford"
+    simulations.purpose = f"the ε that {request.budget or 0:,} participants afford"
     affordable = tuple(purse.find_affordable(at) for at in searched)
-    simulations.purpose = "people it takes"
+    simulations.purpose = "participants it takes"
     no_privacy = rows_of([plain])
     return {
         "per_epsilon": rows_found,
@@ -428,7 +428,9 @@ def _simulate_plan(
 def _simulate_power(
     simulations: Simulations, request: PlanRequest, strategies: list[Strategy]
 ) -> tuple[Power, ...]:
-    """How likely answers are within so many people; nothing if that is not asked."""
+    """Return how likely results are within so many participants; nothing if that is not
+    asked.
+    """
     if request.power_participants is None:
         return ()
     return tuple(
@@ -444,11 +446,11 @@ def _simulate_power(
 def _simulate_enrolments(
     simulations: Simulations, request: PlanRequest, strategies: list[Strategy]
 ) -> tuple[Enrolment, ...]:
-    """What each way to enrol takes; nothing without a calendar."""
+    """Return what each way to enrol takes; nothing without a calendar."""
     calendar = simulations.calendar
     if calendar is None:
         return ()
-    simulations.purpose = "people and days"
+    simulations.purpose = "participants and days"
     return tuple(
         simulate_enrolment(
             simulations,
@@ -474,7 +476,7 @@ def _check_start(start: object, calendar: Calendar | None) -> None:
         )
     if calendar is None:
         raise InvalidInputError(
-            "start is the first day of enrolment: say also accrual, the people who come in a day "
+            "start is the first day of enrolment: say also accrual, the participants per day "
             "(on the command line --accrual 40/month, for instance)"
         )
 

@@ -1,4 +1,4 @@
-"""Power: how likely a trial of so many people ends with the right answer, and with any,
+"""Power: how likely a trial of so many participants ends with the correct result, and with any,
 against the true difference between the best arm and the next.
 
 The arms are those of a scenario, but that the best one is as much better than the next
@@ -30,24 +30,28 @@ MIN_EPSILON = 1e-9
 MAX_EPSILON = 1e3
 EPSILON_STRIDE = 8.0
 CONFIDENCE_LEVEL = 0.95
-"""The confidence that both ends of an interval are right."""
+"""Confidence that both ends of an interval are right."""
 MIN_BUDGET_RUNS = 200
-"""Fresh trials for each step: fewer would settle nothing, even if all are right."""
+"""Number of fresh trials for each step: fewer would settle nothing, even if all are
+correct.
+"""
 INTERVAL_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
-"""How far from the answer its interval is looked for, in powers of 1 + TOLERANCE."""
+"""Powers of 1 + EPSILON_TOLERANCE, away from the answer, at which its interval is
+looked for.
+"""
 
 
 @dataclass(frozen=True)
 class Affordable:
-    """The smallest ε for which a budget of people suffices, to within the relative
-    `tolerance` of the bisection.
+    """Hold the smallest ε for which a budget of participants suffices, to within the
+    relative `tolerance` of the bisection.
     """
 
     strategy: str
     epsilon: float | None
     """None: the budget does not suffice; `reason` says why."""
     correct: float
-    """Share of the runs with the right answer within the budget, at this ε (or at the
+    """Share of the runs with a correct result within the budget, at this ε (or at the
     best there is, if None).
     """
     correct_interval: tuple[float, float]
@@ -59,17 +63,20 @@ class Affordable:
     not enough at the lower one, and enough at the upper one. None: not found.
     """
     example: Example | None = field(default=None, repr=False, compare=False)
-    """The simulated trials at this ε, of the scenario with the fewest right answers."""
+    """The simulated trials at this ε, of the scenario with the fewest correct results.
+    """
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, without the simulated trials themselves."""
+        """Return plain types for JSON, without the simulated trials themselves."""
         found = {name: value for name, value in vars(self).items() if name != "example"}
         intervals = {key: list(found[key]) for key in ("correct_interval", "epsilon_interval")}
         return {**found, **intervals}
 
 
 class _Bracket(NamedTuple):
-    """Two ε, the budget enough at the upper one alone, where so many runs are right."""
+    """Hold two ε, the budget enough at the upper one alone, and how many runs are
+    correct there.
+    """
 
     low: float
     high: float
@@ -77,25 +84,25 @@ class _Bracket(NamedTuple):
 
 
 class Budget:
-    """A budget of people, and the probability with which it should lead to the right
-    answer in every scenario.
+    """Search the ε at which a budget of participants leads to the correct result with
+    this probability in every scenario.
     """
 
     def __init__(
         self,
         simulations: Simulations,
         scenarios: Mapping[str, Instance],
-        people: int,
+        participants: int,
         probability: float,
     ) -> None:
         self.simulations = simulations
         self.scenarios = scenarios
-        self.participants = people
+        self.participants = participants
         self.probability = probability
 
     def find_affordable(self, at: Callable[[float], Strategy]) -> Affordable:
-        """The smallest ε for a strategy, given as a function of ε: by bisection on log
-        ε.
+        """Return the smallest ε for a strategy, given as a function of ε: by bisection
+        on log ε.
 
         With less ε fewer runs are good, but for chance, which the common seed keeps
         small.
@@ -132,8 +139,8 @@ class Budget:
     def _find_interval_end(
         self, at: Callable[[float], Strategy], epsilon: float, up: bool
     ) -> float | None:
-        """The nearest ε above this one at which fresh trials settle that the budget is
-        enough, or below it that it is not.
+        """Return the nearest ε above this one at which fresh trials settle that the
+        budget is enough, or below it that it is not.
         """
         for number, step in enumerate(INTERVAL_STEPS, 1):
             level = epsilon * (1 + EPSILON_TOLERANCE) ** (step if up else -step)
@@ -148,12 +155,12 @@ class Budget:
 
     @property
     def _fresh_runs(self) -> int:
-        """As many as in the search, or as an exact bound needs."""
+        """Return as many runs as in the search, or as an exact bound needs."""
         return max(self.simulations.runs, MIN_BUDGET_RUNS)
 
     def _is_settled(self, strategy: Strategy, tail: float, up: bool, fresh: int) -> bool:
-        """Whether fresh trials tell that the budget is enough in all scenarios, or that
-        it is not in one of them; wrong with probability `tail` at most.
+        """Return whether fresh trials tell that the budget is enough in all scenarios,
+        or that it is not in one of them; wrong with probability `tail` at most.
         """
         runs, cases = self._fresh_runs, self.scenarios.values()
         every = [
@@ -171,8 +178,8 @@ class Budget:
         )
 
     def _find_bracket(self, at: Callable[[float], Strategy]) -> _Bracket:
-        """From ε = 1 down or up by strides; both ends the same if the budget suffices
-        at the least ε.
+        """Go from ε = 1 down or up by strides. Return both ends, the same if the budget
+        suffices at the least ε.
         """
         low = high = 1.0
         hits = self._count_correct(at(1.0))
@@ -203,11 +210,11 @@ class Budget:
         return _Bracket(low, high, hits)
 
     def _count_correct(self, strategy: Strategy) -> int:
-        """Runs that are right and in time, in the scenario with the fewest."""
+        """Count the runs that are correct and in time, in the scenario with the fewest."""
         return count_correct(self._simulate_worst(strategy).results)
 
     def _simulate_worst(self, strategy: Strategy) -> Example:
-        """The simulated trials of the scenario with the fewest right answers."""
+        """Return the simulated trials of the scenario with the fewest correct results."""
         examples = [
             Example(name, strategy, self.simulations(arms, strategy, self.participants))
             for name, arms in self.scenarios.items()
@@ -237,33 +244,35 @@ MAX_REACH_COST = 720.0
 
 @dataclass(frozen=True)
 class OutOfReach:
-    """A trial that will end without an answer, however far apart its arms are."""
+    """Report a trial that will end inconclusive, however far apart its arms are."""
 
     max_participants: int
     runs: int
-    """Simulated trials on the easiest arms there are, none of which ended in time."""
+    """Number of simulated trials on the easiest arms there are, none of which ended in
+    time.
+    """
     participants: int | None
-    """About how many people it takes on them; None where that is not known."""
+    """About how many participants it takes on them; None if that is not known."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         return dict(vars(self))
 
 
 def check_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfReach | None:
-    """An `OutOfReach` if a trial with this strategy cannot end with an answer within
-    `max_participants`; None if it can.
+    """Return an `OutOfReach` if a trial with this strategy cannot end with a result
+    within `max_participants`; None if it can.
 
     Up to 20 trials are simulated on the easiest arms there are: the best one always
     does as well as can be, the others as badly as can be, and no outcome is late or
     missing. If none of them ends with an answer in time, no real trial can be expected
-    to. One that is within reach may still take many more people, as most arms are
+    to. One that is within reach may still take many more participants, as most arms are
     closer to each other: `plan` says how many.
 
     The trials are played in plain Python, so that nothing has to be compiled, and take
     about a second at most. What would take longer is not judged (the answer is None).
     That is so for more than 200 arms (28 with a phased strategy or with Top Two
-    sampling); for more than 12 000 people with two arms, or 5000 with ten, if the
+    sampling); for more than 12 000 participants with two arms, or 5000 with ten, if the
     strategy learns from every answer, has β = ids or samples by eb-tci or
     track-and-stop; and for one global episode.
     """
@@ -282,8 +291,8 @@ def check_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfRe
 
 
 def _play_trials(strategy: Strategy, arms: int, most: int) -> Iterator[RunResult] | None:
-    """Trials on the easiest arms, one after the other; None if they cannot be played
-    plainly.
+    """Play trials on the easiest arms, one after the other; None if they cannot be
+    played in plain Python.
     """
     easiest = Bernoulli([1.0] + [0.0] * (arms - 1))
     play = make_plain_player(strategy, make_laws(easiest), most)
@@ -291,8 +300,8 @@ def _play_trials(strategy: Strategy, arms: int, most: int) -> Iterator[RunResult
 
 
 def _estimate_participants(strategy: Strategy, arms: int, runs: int) -> int | None:
-    """About how many people it takes on the easiest arms, to two digits; None if too
-    many trials do not end, or each person would have to be played.
+    """Return about how many participants it takes on the easiest arms, to two digits;
+    None if too many trials do not end, or each participant would have to be played.
     """
     trials = None if strategy.needs_each_sample else _play_trials(strategy, arms, MAX_SAMPLES)
     if trials is None:
@@ -301,28 +310,28 @@ def _estimate_participants(strategy: Strategy, arms: int, runs: int) -> int | No
     return None if middle == inf else int(float(f"{middle:.2g}"))
 
 
-def _estimate_cost(strategy: Strategy, arms: int, people: int) -> float:
-    """About how long a trial of at most so many people takes to play: 1 for each arm of
-    an elimination in rounds.
+def _estimate_cost(strategy: Strategy, arms: int, participants: int) -> float:
+    """Return about how long a trial of at most so many participants takes to play: 1
+    for each arm of an elimination in rounds.
     """
     if strategy.needs_each_sample:
-        return people * (4 + arms) / 300
+        return participants * (4 + arms) / 300
     rounds = strategy.sampling == "elimination" and not strategy.is_phased
     return 40 + (arms if rounds else arms**2 / 4)
 
 
 GAP_FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""True differences, each as a multiple of the scenario's own. That of 0, a tie, only
-where a strategy may name any of the arms that tie.
+"""True differences, each as a multiple of the scenario's own. That of 0, a tie, only if
+a strategy may name any of the arms that tie.
 """
 MAX_POWER_RUNS = 200
-"""Trials for each of them at most, but for the plan's own."""
+"""Most trials for each of them, except for the plan's own."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """What becomes of trials of at most `people` people, if the best arm is `gap`
-    better than the next.
+    """Say what becomes of trials of at most so many participants, if the best arm is
+    `gap` better than the next.
     """
 
     scenario: str
@@ -332,22 +341,22 @@ class Power:
     participants: int
     runs: int
     correct: float
-    """Share of the trials that end in time with the right answer."""
+    """Share of the trials that end in time with the correct result."""
     correct_interval: tuple[float, float]
     """Clopper–Pearson, 95 %."""
     conclusive: float
-    """Share of the trials that end in time with any answer."""
+    """Share of the trials that end in time with any result."""
     conclusive_interval: tuple[float, float]
     difference: float | None = None
-    """The gap in the units of the outcomes, where these are known of data."""
+    """The gap in the units of the outcomes, if these are known of data."""
 
     @property
     def shown_gap(self) -> float:
-        """The gap as people read it."""
+        """Return the gap as readers see it."""
         return self.gap if self.difference is None else self.difference
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         intervals = ("correct_interval", "conclusive_interval")
         found = {**vars(self), **{key: list(vars(self)[key]) for key in intervals}}
         if self.difference is None:
@@ -356,7 +365,7 @@ class Power:
 
 
 def simulate_power(
-    simulations: Simulations, name: str, instance: Instance, strategy: Strategy, people: int
+    simulations: Simulations, name: str, instance: Instance, strategy: Strategy, participants: int
 ) -> Iterator[Power]:
     """Simulate a curve, from the smallest difference to the largest; nothing for arms
     that tie.
@@ -371,14 +380,14 @@ def simulate_power(
         gap = round(factor * float(instance.gaps.min()), 12)
         simulations.purpose = f"power if the best arm is {gap * (width or 1):.3g} better"
         runs = None if factor == 1 else min(MAX_POWER_RUNS, simulations.runs)
-        found = simulations(arms, strategy, people, runs)
+        found = simulations(arms, strategy, participants, runs)
         hits, ends = count_correct(found), int(found.stopped.sum())
         yield Power(
             scenario=name,
             epsilon=strategy.epsilon,
             strategy=strategy.name,
             gap=gap,
-            participants=people,
+            participants=participants,
             runs=found.runs,
             correct=hits / found.runs,
             correct_interval=compute_clopper_pearson(hits, found.runs),
@@ -389,8 +398,8 @@ def simulate_power(
 
 
 def set_gap(instance: Instance, factor: float) -> Instance | None:
-    """The arms with the best one so many times as far above the next; None if it cannot
-    be.
+    """Return the arms with the best one so many times as far above the next; None if
+    that cannot be.
 
     Bernoulli arms have that mean, Beta arms too with a + b as it is. Of other laws the
     best arm pays as it does with probability `factor`, and else as the next one.
@@ -417,7 +426,7 @@ def set_gap(instance: Instance, factor: float) -> Instance | None:
 
 
 def _tabulate_outcomes(instance: Discrete | Sampled) -> tuple[np.ndarray, np.ndarray]:
-    """Values, and the chance of each for each arm."""
+    """Return the values, and the chance of each for each arm."""
     if isinstance(instance, Discrete):
         return np.array(instance.values), np.array(instance.probabilities)
     values = np.unique(instance.flat)

@@ -27,7 +27,7 @@ from discreet.validation import check_progress, check_whole
 
 
 class Example(NamedTuple):
-    """Simulated trials of one strategy in one scenario."""
+    """Hold simulated trials of one strategy in one scenario."""
 
     scenario: str
     strategy: Strategy
@@ -35,8 +35,8 @@ class Example(NamedTuple):
 
 
 class Simulations:
-    """Simulations with one seed, each made once; tells how far it is, and warns once of
-    a kind.
+    """Simulate with one seed, each case once. Tell how far it is, and warn once of a
+    kind.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Simulations:
         self.calendar = calendar
         self.progress = progress
         self.doing = doing
-        self.purpose = "people it takes"
+        self.purpose = "participants it takes"
         """What the next simulations are for, in words."""
         self.total = 0
         self.finished = 0
@@ -64,7 +64,7 @@ class Simulations:
         self.warned: set[str] = set()
 
     def expect(self, simulations: int, runs: int | None = None) -> None:
-        """About so many simulations more will be asked for, of so many runs."""
+        """Announce about so many simulations more, of so many runs."""
         self.total += simulations * (runs or self.runs)
 
     def __call__(
@@ -76,10 +76,11 @@ class Simulations:
         enrolment: str | None = None,
         fresh: int = 0,
     ) -> Results:
-        """Trials of at most so many people; as many trials as all others, unless `runs`
-        says so, and enrolled as all others, unless `enrolment` does. What learns from
-        every answer is only compared with: it has no calendar. `fresh` numbers trials
-        of the same seed that no other number has, if all ask for as many.
+        """Simulate trials of at most so many participants; as many trials as all
+        others, unless `runs` says so, and enrolled as all others, unless `enrolment`
+        does. A strategy that learns from every answer is only compared with: it has no
+        calendar. `fresh` numbers trials of the same seed that no other number has, if
+        all ask for as many.
         """
         calendar = self.calendar
         if calendar is not None:
@@ -126,36 +127,39 @@ class Simulations:
 
 
 def count_correct(results: Results) -> int:
-    """Runs that stopped in time with the right answer."""
+    """Count the runs that stopped in time with the correct result."""
     return int((results.stopped & results.correct).sum())
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How many people a trial takes; None where too many runs did not stop to say."""
+    """Hold how many participants, or days, a trial takes; None if too many runs did not
+    stop to say.
+    """
 
     mean: float | None
     median: float | None
     q10: float | None
     q90: float | None
     longest: float | None
-    """The longest of the simulated trials, which now and then is far beyond the
-    others.
+    """The longest of the simulated trials, which now and then is far beyond the others.
     """
 
 
 def summarise_participants(results: Results, capped: bool) -> Spread:
-    """People of these trials; `capped` if they end at a maximum, as real ones would."""
+    """Summarise the participants of these trials; `capped` if they end at a maximum, as
+    real ones would.
+    """
     return summarise_spread(results.samples.astype(np.float64), results.stopped, capped)
 
 
 def summarise_days(results: Results, capped: bool) -> Spread:
-    """Days of these trials, counted as people are."""
+    """Summarise the days of these trials, counted as participants are."""
     return summarise_spread(np.asarray(results.days), results.stopped, capped)
 
 
 def summarise_spread(values: Floats, stopped: Flags, capped: bool) -> Spread:
-    """How a number of each trial is spread; trials that do not end have the largest."""
+    """Summarise a number of each trial; trials that do not end have the largest."""
     if capped or stopped.all():
         quantiles = np.quantile(values, [0.5, 0.1, 0.9, 1.0]).tolist()
         return Spread(float(values.mean()), *quantiles)
@@ -167,7 +171,7 @@ def summarise_spread(values: Floats, stopped: Flags, capped: bool) -> Spread:
 
 @dataclass(frozen=True)
 class Enrolment:
-    """One strategy at one privacy level in one scenario, with one way to enrol."""
+    """Hold one strategy at one privacy level in one scenario, with one way to enrol."""
 
     scenario: str
     epsilon: float | None
@@ -175,27 +179,27 @@ class Enrolment:
     enrolment: str
     participants: Spread
     days: Spread
-    """From the first day of enrolment to the end of the trial."""
+    """Days from the start of enrolment to the end of the trial."""
     pipeline: float
-    """People assigned and not released when the trial ended, on average."""
+    """Participants assigned and not released when the trial ended, on average."""
     releases: float
     """On average."""
     correct: float
-    """Share of the trials that ended in time with the right answer."""
+    """Share of the trials that ended in time with the correct result."""
     start: date | None = None
     """The first day of enrolment, if known."""
 
     @property
     def end(self) -> dict[str, date | None] | None:
-        """When the trial ends, by the names of `days`; None if nobody says when it
-        starts, of one of them if it is not known or beyond the calendar.
+        """Return when the trial ends, by the names of `days`; None if its start is not
+        known. A date is None if it is not known or beyond the calendar.
         """
         if self.start is None:
             return None
         return {name: compute_end_day(self.start, days) for name, days in vars(self.days).items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         found = {**vars(self), "participants": vars(self.participants), "days": vars(self.days)}
         del found["start"]
         if (end := self.end) is not None:
@@ -204,7 +208,7 @@ class Enrolment:
 
 
 def compute_end_day(start: date, days: float | None) -> date | None:
-    """The day on which so many days are over."""
+    """Return the day on which so many days are over."""
     try:
         return None if days is None else start + timedelta(math.ceil(days - 1e-9))
     except OverflowError:
@@ -212,7 +216,7 @@ def compute_end_day(start: date, days: float | None) -> date | None:
 
 
 def list_enrolments(calendar: Calendar, strategy: Strategy) -> list[str]:
-    """The ways to enrol that are compared: both where both can be."""
+    """Return the ways to enrol that are compared: both if both can be."""
     both = calendar.last_day is not None and strategy.spec.prices_noise
     return list(ENROLMENTS) if both else [calendar.enrolment]
 
@@ -244,14 +248,16 @@ def simulate_enrolment(
 
 
 MAX_REFERENCE_RUNS, MIN_REFERENCE_RUNS = 100, 20
-"""Of ttucb, which is simulated sample by sample and only tells the price of privacy."""
+"""Runs of ttucb, which is simulated sample by sample and only tells the cost of
+privacy.
+"""
 MAX_REFERENCE_ARMS = 4000
-"""Arms of all these runs together, as each sample looks at every arm."""
+"""Most arms of all these runs together, as each sample looks at every arm."""
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What one strategy does at one privacy level in one scenario."""
+    """Hold what one strategy does at one privacy level in one scenario."""
 
     scenario: str
     epsilon: float | None
@@ -259,21 +265,22 @@ class PlanRow:
     strategy: Strategy
     runs: int
     participants: Spread
-    """People a trial enrols. A run that hits `max_participants` counts with these; one that
-    hits no end counts as longest.
+    """Participants that a trial enrols. A run that hits `max_participants` counts with
+    these; one that hits no end counts as longest.
     """
     correct: float
-    """Share of the runs that stopped in time with the right answer."""
+    """Share of the runs that stopped in time with the correct result."""
     correct_interval: tuple[float, float]
     """Clopper–Pearson, 95 %."""
     wrong: int
     """Runs that stopped with a wrong answer."""
     best_share: float
-    """Share of the people who got the best arm; with an indifference zone, one within it
-    of the best.
+    """Share of the participants who got the best arm; with an indifference zone, one
+    within it of the best.
     """
     releases: float | None
-    """Rounds with a release, interim looks, on average over the runs that stopped."""
+    """Rounds with a release (interim analyses), on average over the runs that stopped.
+    """
     unstopped: int
     """Runs that hit `max_participants`, or without it the simulation's cap: 1e12, or 1e9 for
     data and Beta arms whose outcomes are drawn person by person.
@@ -284,26 +291,28 @@ class PlanRow:
     whatever `max_participants`.
     """
     lower_bound: float | None
-    """No strategy with this privacy and error rate takes fewer people on average; for
-    arms not Bernoulli the floor of all laws on [0, 1]; None with an indifference zone.
+    """Fewest participants, on average, of any strategy with this privacy and error
+    rate; for arms that are not Bernoulli the floor of all laws on [0, 1]; None with an
+    indifference zone.
     """
     results: Results = field(repr=False, compare=False)
     """The simulated trials."""
 
     @property
     def unstopped_probability(self) -> float:
-        """The share of the runs that hit the maximum."""
+        """Return the share of the runs that hit the maximum."""
         return self.unstopped / self.runs
 
     @property
     def comparable_bound(self) -> float | None:
-        """The lower bound, where the mean can be compared with it: not if some trials
-        were cut short, which pulls the mean down and says nothing against the bound.
+        """Return the lower bound, if the mean can be compared with it: not if some
+        trials were cut short, which pulls the mean down and says nothing against the
+        bound.
         """
         return None if self.unstopped else self.lower_bound
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, without the simulated trials themselves."""
+        """Return plain types for JSON, without the simulated trials themselves."""
         return {
             **{name: value for name, value in vars(self).items() if name != "results"},
             "strategy": self.strategy.name,
@@ -352,8 +361,8 @@ def simulate_row(
 
 
 def _compute_lower_bound(instance: Instance, strategy: Strategy) -> float | None:
-    """What no strategy with that privacy and error rate can beat; None with ζ, of which
-    nothing is known.
+    """Return what no strategy with that privacy and error rate can beat; None with ζ,
+    of which nothing is known.
     """
     if strategy.indifference_zone > 0:
         return None
@@ -365,8 +374,8 @@ def _compute_lower_bound(instance: Instance, strategy: Strategy) -> float | None
 def _compute_privacy_cost(
     simulations: Simulations, instance: Instance, strategy: Strategy, max_participants: int | None
 ) -> float | None:
-    """Mean samples relative to no privacy, without a maximum of people, which would
-    hide the price.
+    """Return the mean samples relative to no privacy, without a maximum of
+    participants, which would hide the cost.
 
     A strategy of your own has none: what it would be without privacy is not known.
     """

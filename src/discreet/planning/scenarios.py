@@ -36,7 +36,7 @@ MIN_TARGET_DIFFERENCE = 1e-6
 
 @dataclass(frozen=True)
 class RangeCost:
-    """How many people a trial takes with one range of outcomes."""
+    """Hold how many participants a trial takes with one range of outcomes."""
 
     name: str
     """`given`, `twice as wide` (around the same middle, but an end at 0 stays), or
@@ -48,13 +48,13 @@ class RangeCost:
     runs: int
     participants: Spread
     correct: float
-    """Share of the trials that end with the right answer (in time)."""
+    """Share of the trials that end with the correct result (in time)."""
     unstopped: int
     times: float | None
-    """Mean people, as a multiple of those with the given range."""
+    """Mean participants, as a multiple of those with the given range."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return plain types for JSON."""
         return {
             **vars(self),
             "strategy": self.strategy.name,
@@ -74,8 +74,9 @@ def plan_ranges(
     max_participants: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[RangeCost, ...]:
-    """How many people a strategy takes with this range of outcomes, with one twice as
-    wide, and with tight round numbers that hold the data, if these are tighter.
+    """Simulate how many participants a strategy takes with this range of outcomes, with
+    one twice as wide, and with tight round numbers that hold the data, if these are
+    tighter.
 
     `outcomes` are past ones in the experimenter's units, by the arms' names, as
     `discreet.past_data.read_past_outcomes` reads them; `direction` and `outside` are those of
@@ -117,8 +118,8 @@ def plan_ranges(
 
 
 def _double_range(scale: Scale) -> tuple[float, float]:
-    """Twice as wide around the same middle; an end at 0 is likely one of nature, and
-    stays.
+    """Return a range twice as wide around the same middle; an end at 0 is likely one of
+    nature, and stays.
     """
     if 0 in (scale.low, scale.high):
         return 2 * scale.low, 2 * scale.high
@@ -127,15 +128,17 @@ def _double_range(scale: Scale) -> tuple[float, float]:
 
 
 def _tighten_range(outcomes: Mapping[str, ArrayLike], given: Scale) -> tuple[float, float]:
-    """Round numbers that hold the data, so that they do not tell its smallest and
-    largest outcome; not wider than the given range.
+    """Return round numbers that hold the data, so that they do not tell its smallest
+    and largest outcome; not wider than the given range.
     """
     low, high = suggest_range(np.concatenate([np.asarray(some) for some in outcomes.values()]), 0)
     return max(low, given.low), min(high, given.high)
 
 
 def _rescale_target(strategy: Strategy, factor: float) -> Strategy:
-    """The strategy with its target difference for rewards so many times as large."""
+    """Return the strategy with its target difference for rewards so many times as
+    large.
+    """
     if strategy.target_difference == 0:
         return strategy
     return strategy.with_(
@@ -145,8 +148,8 @@ def _rescale_target(strategy: Strategy, factor: float) -> Strategy:
 
 @dataclass(frozen=True)
 class GapScenarios:
-    """What "K arms, the best at least `gap` better than the rest, success rates around
-    `base`" may mean.
+    """Hold what "K arms, the best at least `gap` better than the rest, success rates
+    around `base`" may mean.
 
     `shapes` are instances that fit these words, by name. `hardest` says which of them
     is the hardest. Strategies that take a target difference are planned with the gap as their
@@ -161,8 +164,8 @@ class GapScenarios:
     def find_hardest(
         self, epsilons: Sequence[float] = (), trust: str = "global"
     ) -> tuple[str, Bernoulli]:
-        """The shape with the largest lower bound, in the geometric mean over no privacy
-        and all the privacy levels.
+        """Return the shape with the largest lower bound, in the geometric mean over no
+        privacy and all the privacy levels.
 
         With the best arm held fixed, all others tied exactly `gap` below it is the
         hardest: raising another arm's mean makes every alternative in which it is best
@@ -182,8 +185,8 @@ class GapScenarios:
 
 
 def make_gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
-    """The instances with `arms` arms, the best at least `gap` better than the rest and
-    success rates around `base`.
+    """Make the instances with `arms` arms, the best at least `gap` better than the rest
+    and success rates around `base`.
 
     `base` may be the rate of all arms but the best, of the best, or the middle between
     them. The shapes "one rival" and "ladder" put the other arms further below.
@@ -220,7 +223,7 @@ def make_gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
 def name_scenarios(
     scenarios: Any, levels: list[float], trust: str, ties: bool = False
 ) -> dict[str, Instance]:
-    """The scenarios by name; `ties` if the best arm may share its place."""
+    """Return the scenarios by name; `ties` if the best arm may share its place."""
     if isinstance(scenarios, GapScenarios):
         name, hardest = scenarios.find_hardest(levels, trust)
         described = f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}"

@@ -1,1 +1,1 @@
-"""Behind the wall, simulated: laws, draws, compiled loops, and `simulate`."""
+"""Simulate trials: laws, draws, compiled loops, and `simulate`."""

@@ -77,8 +77,8 @@ DRAWS_PER_PARTICIPANT = True
 
 @jit(inlined=True)
 def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
-    """Discrete Laplace or Gaussian noise in units; none without a collector who adds
-    it.
+    """Draw discrete Laplace or Gaussian noise, in units. Return 0 if there is no
+    collector who adds it.
     """
     if setting.epsilon == math.inf:
         return 0.0
@@ -92,7 +92,7 @@ def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
 def draw_round(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
-    """The releases of a round into `book.fresh`."""
+    """Draw the releases of a round into `book.fresh`."""
     participants, weight = now.length * now.weight, now.weight
     for arm in range(pulls.size):
         if book.active[arm]:
@@ -117,7 +117,7 @@ def draw_round(
 
 @jit(inlined=True)
 def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book) -> None:
-    """What is released about an arm, from the sums in units."""
+    """Turn an arm's sums, in units, into what is released about it."""
     book.fresh[arm, SUM] += draw_noise(rng, now, setting)
     if now.fine:
         book.fresh[arm, CLOSENESS] += draw_noise(rng, now, setting)
@@ -127,7 +127,9 @@ def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book
 
 @jit
 def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
-    """One number for both arms, or two, from the sums in units."""
+    """Turn the sums of two arms, in units, into the one number, or two, that are
+    released.
+    """
     noise, near = draw_noise(rng, now, setting), 0.0
     if now.fine:
         for arm in range(book.active.size):
@@ -141,7 +143,9 @@ def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: 
 
 @jit
 def compute_sent_chance(chance: float, setting: Setting) -> float:
-    """The chance of a bit that a person sends: randomised where nobody is trusted."""
+    """Return the chance of a bit that a participant sends: it is randomised if nobody
+    is trusted.
+    """
     return min(max(0.5 + setting.scale * (chance - 0.5), 0.0), 1.0)
 
 
@@ -149,7 +153,7 @@ def compute_sent_chance(chance: float, setting: Setting) -> float:
 def draw_round_by_participant(
     rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
-    """The same person by person, for arms that drift."""
+    """Draw the releases of a round participant by participant, for arms that drift."""
     for a in range(pulls.size):
         book.fresh[a, SUM] = 0.0
         book.fresh[a, COUNT] = 0.0
@@ -175,7 +179,7 @@ def draw_round_by_participant(
 
 @jit
 def select_arm(point: float, now: Round, book: Book) -> int:
-    """The arm on which a coin between 0 and the sum of all odds falls."""
+    """Return the arm on which a point between 0 and the sum of all odds falls."""
     arm = now.leader
     for a in range(book.active.size):
         if book.active[a]:
@@ -188,8 +192,8 @@ def select_arm(point: float, now: Round, book: Book) -> int:
 
 @jit
 def write_round_row(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
-    """State after a round, as far as `trace` has rows: samples, arms not out, batch,
-    rounds, then released means.
+    """Write the state after a round into `trace`, if it has the row: samples, arms not
+    eliminated, length, round, then released means.
     """
     if rounds <= trace.shape[0]:
         trace[rounds - 1, 0] = samples
@@ -204,7 +208,7 @@ def write_round_row(trace: Floats, rounds: int, samples: int, length: int, book:
 def run_betting(
     rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
 ) -> RunResult:
-    """One run; writes `pulls` and `trace`.
+    """Play one run. Write `pulls` and `trace`.
 
     The last batch before the cap is shortened to fit. A run that the cap ends names its
     front runner.
@@ -227,7 +231,7 @@ def run_betting(
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """bet-se on these laws."""
+    """Make what plays bet-se on these laws."""
     from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size
@@ -240,30 +244,32 @@ def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runne
 
 
 ASSIGNED, RECORDED, SUCCESSES = 0, 1, 2
-"""Columns of the people of a round, by arm: all, those told in time, and of these the
-successes if they were drawn one by one.
+"""Columns of the participants of a round, by arm: all, those with an outcome recorded
+in time, and of these the successes if they were drawn one by one.
 """
 
 
 class DatedResult(NamedTuple):
-    """What a run with a calendar came to."""
+    """Hold a run with a calendar."""
 
     result: RunResult
     days: float
-    """From the first day of enrolment to the end."""
+    """Days from the start of enrolment to the end."""
     pipeline: int
-    """People assigned and not released then."""
+    """Participants assigned and not released at the end."""
 
 
 @jit
 def is_drawn_per_participant(laws: Laws, delay: Delay) -> bool:
-    """Whether outcomes are drawn person by person."""
+    """Return whether outcomes are drawn participant by participant."""
     return laws.drift.kind != STEADY or delay.failures != delay.days
 
 
 @jit
 def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
-    """Days until a person's outcome is told; infinite if it never is."""
+    """Draw the days until a participant's outcome is recorded; infinite if it is
+    missing.
+    """
     if delay.never > 0 and rng.random() < delay.never:
         return math.inf
     days = delay.days if hit else delay.failures
@@ -274,8 +280,8 @@ def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
 def enrol_participant(
     rng: Generator, laws: Laws, calendar: Calendar, arm: int, person: int, counts: Ints
 ) -> float:
-    """Count a person who was dealt this arm; days until the outcome is known, if only
-    as missing.
+    """Count a participant who was assigned this arm. Return the days until the outcome
+    is known, if only as missing.
     """
     bits, success = is_drawn_per_participant(laws, calendar.delay), True
     if bits:
@@ -293,8 +299,8 @@ def enrol_participant(
 def draw_known_sums(
     rng: Generator, reward: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
-    """(sum, closeness), in units, of what so many people send whose reward is 0 or
-    1.
+    """Draw the sum and the closeness, in units, that so many participants send whose
+    reward is 0 or 1.
     """
     if not now.fine:
         return rng.binomial(count, compute_sent_chance(reward, setting)), 0
@@ -317,8 +323,8 @@ def draw_arm_sums(
     setting: Setting,
     book: Book,
 ) -> None:
-    """What the people of an arm send, into `book.fresh`: outcomes in time, and the
-    worst one for all others.
+    """Draw what the participants of an arm send into `book.fresh`: outcomes in time,
+    and the worst outcome for all others.
     """
     ones = counts[arm, SUCCESSES]
     if is_drawn_per_participant(laws, delay):
@@ -338,7 +344,7 @@ def draw_arm_sums(
 def release_round(
     rng: Generator, laws: Laws, delay: Delay, counts: Ints, now: Round, setting: Setting, book: Book
 ) -> None:
-    """The releases of a round with these people into `book.fresh`."""
+    """Draw the releases of a round with these participants into `book.fresh`."""
     for a in range(book.active.size):
         if book.active[a]:
             draw_arm_sums(rng, laws, delay, a, counts, now, setting, book)
@@ -358,7 +364,9 @@ def fill_round(
     counts: Ints,
     book: Book,
 ) -> float:
-    """Deal a round that opens at this time; the time of its release."""
+    """Enrol the participants of a round that opens at this time. Return the time of its
+    release.
+    """
     for a in range(counts.shape[0]):
         counts[a, ASSIGNED] = counts[a, RECORDED] = counts[a, SUCCESSES] = 0
     known = clock
@@ -375,7 +383,9 @@ def fill_round(
 def run_waiting(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
 ) -> DatedResult:
-    """One run in which nobody is assigned until a round is released; writes `pulls`."""
+    """Play one run in which nobody is assigned from the end of a round until its
+    release. Write `pulls`.
+    """
     book, counts = new_book(pulls.size, rules.bets.tilt.size), np.zeros((pulls.size, 3), np.int64)
     pulls[:] = 0
     clock = 0.0
@@ -391,23 +401,23 @@ def run_waiting(
 
 
 class PendingRound(NamedTuple):
-    """A round that is opened and not released yet, with its people."""
+    """Hold a round that is opened and not released yet, with its participants."""
 
     opened: OpenRound
     counts: Ints
     """[arm, column]"""
     known_at: Floats
-    """[arm]: when the last of their outcomes is known."""
+    """[arm]: time at which the last of its outcomes is known."""
 
 
 class SettledRounds(NamedTuple):
-    """Where a run with continuous enrolment stands: the rounds that are settled."""
+    """Count the rounds that are settled in a run with continuous enrolment."""
 
     number: int
     n: int
     """Sum of all their lengths."""
     samples: int
-    """Their people."""
+    """Their participants."""
     winner: int
     """The arm to stop with; -1 if there is none."""
 
@@ -416,7 +426,7 @@ class SettledRounds(NamedTuple):
 def open_next_round(
     number: int, settled: SettledRounds, setting: Setting, book: Book
 ) -> PendingRound:
-    """The next round, opened from what is released by now, after so many others."""
+    """Open the next round, numbered `number`, from what is released by now."""
     opened = open_round(number, settled.n, setting, book)
     arms = book.active.size
     return PendingRound(opened, np.zeros((arms, 3), np.int64), np.zeros(arms))
@@ -424,7 +434,9 @@ def open_next_round(
 
 @jit
 def select_open_arm(point: float, opened: OpenRound) -> int:
-    """The arm on which a coin between 0 and the sum of all odds falls."""
+    """Return the arm on which a point between 0 and the sum of all odds of an open
+    round falls.
+    """
     arm = opened.favoured
     for a in range(opened.playing.size):
         if opened.playing[a]:
@@ -445,8 +457,8 @@ def enrol_until(
     assigned: int,
     pending: PendingRound,
 ) -> int:
-    """Deal people in an open round until it has this size or an earlier one is
-    released; how many are assigned then.
+    """Enrol participants in an open round until it has this size or an earlier round is
+    released. Return how many are assigned in all.
     """
     opened, participants = pending.opened, count_participants(pending.opened)
     weight = sum_weights(opened)
@@ -465,8 +477,9 @@ def enrol_until(
 
 @jit
 def compute_release_time(pending: PendingRound, clock: bool) -> float:
-    """When a closed round can be released: nothing is released of arms that were taken
-    off, so their outcomes are not waited for; but the clock is everybody's.
+    """Return when a closed round can be released. Outcomes of arms that were taken off
+    are not waited for, as nothing is released of them; but a scheduled release waits
+    for everybody's deadline.
     """
     last = 0.0
     for a in range(pending.known_at.size):
@@ -498,8 +511,8 @@ def settle_pending_round(
 def run_continuous(
     rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
 ) -> DatedResult:
-    """One run in which rounds are opened ahead, and everybody who comes is assigned;
-    writes `pulls`.
+    """Play one run in which rounds are opened ahead, and everybody who comes is
+    assigned. Write `pulls`.
 
     A release that comes at the moment when somebody does is known before that person is
     dealt. A round is opened for its first person. `closed` has all rounds that were
@@ -552,7 +565,7 @@ def run_continuous(
 
 
 def make_calendar_runner(strategy: Strategy, laws: Laws, cap: int, calendar: Calendar) -> Runner:
-    """bet-se on these laws, with this calendar."""
+    """Make what plays bet-se on these laws, with this calendar."""
     from discreet.simulation.compile import compile_kernel
 
     rules = make_betting_rules(strategy, laws.mean.size)

@@ -32,18 +32,18 @@ def notify_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
     from numba.core import event
 
     class Once(event.Listener):
-        """Hears the first one."""
+        """Listen for the first compilation."""
 
         told = False
 
         def on_start(self, event: Any) -> None:
-            """A kernel is about to be compiled."""
+            """Call `tell` if this kernel is the first to be compiled."""
             if not self.told:
                 self.told = True
                 tell()
 
         def on_end(self, event: Any) -> None:
-            """It has been."""
+            """Do nothing."""
 
     with event.install_listener("numba:compile", Once()):
         yield
@@ -54,7 +54,7 @@ Function = Callable[..., Any]
 
 
 class Compiler:
-    """Compiles leaves so that they call each other compiled.
+    """Compile marked functions so that they call each other compiled.
 
     `replaced` puts other functions in the place of leaves; then nothing is cached, as
     Numba knows a function by its own code only.
@@ -69,7 +69,7 @@ class Compiler:
         self.entries: dict[Function, Any] = {}
 
     def compile(self, function: F) -> F:
-        """A leaf as Python may call it."""
+        """Return a marked function as Python may call it."""
         with self.lock:
             if function not in self.entries:
                 mark = marks[cast(FunctionType, function)]
@@ -80,7 +80,7 @@ class Compiler:
         return cast(F, self.entries[function])
 
     def _compile_callee(self, function: Function) -> Any:
-        """A leaf as other leaves call it."""
+        """Return a marked function as other marked functions call it."""
         function = self.replaced.get(function, function)
         if function not in self.inner:
             mark = marks[cast(FunctionType, function)]
@@ -116,7 +116,7 @@ class Compiler:
         )
 
     def _bind(self, function: Function) -> FunctionType:
-        """A copy of a leaf that calls the compiled leaves."""
+        """Return a copy of a marked function that calls the compiled ones."""
         source = cast(FunctionType, function)
         copy = FunctionType(
             source.__code__,
@@ -128,7 +128,9 @@ class Compiler:
         return copy
 
     def _make_namespace(self, module: str) -> dict[str, Any]:
-        """The names that the leaves of a module see: its own, leaves compiled."""
+        """Return the names that the marked functions of a module see, with those
+        functions compiled.
+        """
         if module not in self.spaces:
             names = vars(sys.modules[module])
             self.spaces[module] = space = dict(names)
@@ -144,12 +146,14 @@ _compiler = Compiler()
 
 
 def compile_kernel(function: F) -> F:
-    """A leaf as Python may call it, compiled when first called."""
+    """Return a marked function as Python may call it, compiled when it is first called."""
     return _compiler.compile(function)
 
 
 def leave_uncompiled(function: F) -> F:
-    """A leaf uncompiled: what can stand where `compile_kernel` does."""
+    """Return a marked function as it is: what can stand in the place of
+    `compile_kernel`.
+    """
     return function
 
 
@@ -177,8 +181,8 @@ def _compile_with_numba(function: FunctionType, cache: bool, **options: Any) -> 
 
 
 def hash_sources() -> str:
-    """Names the kernel cache: Numba does not notice a change in a file other than the
-    function's own.
+    """Return the name of the kernel cache: Numba does not notice a change in a file
+    other than the function's own.
     """
     digest = hashlib.sha256(numba.__version__.encode())
     for content in _read_sources():
@@ -187,8 +191,8 @@ def hash_sources() -> str:
 
 
 def _read_sources() -> Iterator[bytes]:
-    """The files in which leaves, or named tuples that they may work on, are written;
-    whether imported or not.
+    """Yield the files in which marked functions, or named tuples that they may work on,
+    are written; imported or not.
     """
     package = Path(jit.__file__).parent
     yield Path(jit.__file__).read_bytes()
@@ -201,7 +205,7 @@ def _read_sources() -> Iterator[bytes]:
 
 
 def find_user_cache() -> Path:
-    """The user's cache folder by the platform's custom."""
+    """Return the user's cache folder by the platform's custom."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -212,7 +216,7 @@ def find_user_cache() -> Path:
 
 
 def _is_protected(folder: Path) -> bool:
-    """Whether nobody else could put kernels of theirs there."""
+    """Return whether nobody else can put kernels of theirs into a folder."""
     status = folder.stat()
     return not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & 0o022
@@ -221,8 +225,8 @@ def _is_protected(folder: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def find_kernel_cache() -> Path | None:
-    """A writable folder for compiled kernels: the user's, else a private temporary one;
-    None if there is neither.
+    """Return a writable folder for compiled kernels: the user's, else a private
+    temporary one; None if there is neither.
     """
     name = f"kernels-{hash_sources()}"
     user = getattr(os, "getuid", lambda: "user")()

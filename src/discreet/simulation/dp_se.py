@@ -29,7 +29,7 @@ DRAWS_PER_PARTICIPANT = True
 
 @jit
 def spread_cut_epoch(samples: int, left: int, active: Flags, pulls: Ints) -> None:
-    """Count the samples of an epoch cut off by the cap: round robin over the active
+    """Count the samples of an epoch that the cap cuts off: round robin over the active
     arms.
     """
     place = 0
@@ -41,7 +41,7 @@ def spread_cut_epoch(samples: int, left: int, active: Flags, pulls: Ints) -> Non
 
 @jit
 def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: Epochs) -> None:
-    """The means of an epoch's fresh samples, with their noise."""
+    """Draw the means of an epoch's fresh samples, with their noise."""
     for arm in range(state.mean.size):
         if state.active[arm]:
             total = draw_sum(rng, laws, arm, length)
@@ -53,7 +53,9 @@ def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: E
 def draw_drifting_epoch(
     rng: Generator, laws: Laws, epsilon: float, length: int, samples: int, state: Epochs
 ) -> None:
-    """`draw_epoch` under a drift: the arms in turn, after so many samples before."""
+    """Draw the means of an epoch under a drift: the arms in turn, after so many samples
+    before.
+    """
     for arm in range(state.mean.size):
         state.mean[arm] = 0.0 if state.active[arm] else state.mean[arm]
     person = samples
@@ -72,8 +74,8 @@ def draw_drifting_epoch(
 def write_epoch_row(
     trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs
 ) -> None:
-    """State after an epoch, as far as `trace` has rows: samples, arms left, length,
-    epoch, every arm's mean.
+    """Write the state after an epoch into `trace`, if it has the row: samples, arms
+    left, length, epoch, every arm's mean.
     """
     if epoch <= trace.shape[0]:
         row = trace[epoch - 1]
@@ -86,7 +88,7 @@ def write_epoch_row(
 def play_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, state: Epochs, trace: Floats
 ) -> RunResult:
-    """One run of DP-SE; `state` is begun anew.
+    """Play one run of DP-SE; `state` is begun anew.
 
     An epoch that would pass the cap is cut off there and releases nothing.
     """
@@ -115,7 +117,7 @@ def play_epochs(
 def run_epochs(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, pulls: Ints, trace: Floats
 ) -> RunResult:
-    """One run of DP-SE; writes `pulls` and `trace`."""
+    """Play one run of DP-SE. Write `pulls` and `trace`."""
     state = make_epochs(pulls.size)
     result = play_epochs(rng, laws, epsilon, delta, cap, state, trace)
     for arm in range(pulls.size):
@@ -127,7 +129,7 @@ def run_epochs(
 def run_epochs_block(
     rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: RunResults
 ) -> None:
-    """As many runs of DP-SE as the outcomes have rows, one after the other on one
+    """Play as many runs of DP-SE as the results have rows, one after the other on one
     Generator.
     """
     arms = outcomes.pulls.shape[1]
@@ -143,8 +145,8 @@ def run_epochs_block(
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """DP-SE on these laws; its runs are so short that they go in blocks, but for a
-    drift.
+    """Make what plays DP-SE on these laws. Its runs are so short that they go in
+    blocks, unless arms drift.
     """
     from discreet.simulation.compile import compile_kernel
 

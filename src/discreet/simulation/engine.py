@@ -36,18 +36,18 @@ from discreet.version import __version__
 
 
 class RunResult(NamedTuple):
-    """One run; its pulls are written beside it."""
+    """Hold what one run came to; its pulls are written beside it."""
 
     samples: int
     recommendation: int
     stopped: bool
-    """Whether it stopped by its rule, not at the cap."""
+    """True if it stopped by its rule, not at the cap."""
     rounds: int
-    """Releases, or rounds of releases."""
+    """Number of releases, or of rounds of releases."""
 
 
 class RunResults(NamedTuple):
-    """Many runs, a row each."""
+    """Hold what many runs came to, a row each."""
 
     samples: Ints
     recommendation: Ints
@@ -56,12 +56,12 @@ class RunResults(NamedTuple):
     pulls: Ints
     """[run, arm]"""
     days: Floats
-    """From the first day of enrolment to the end, where there is a calendar."""
+    """Days from the start of enrolment to the end, if there is a calendar."""
     pipeline: Ints
-    """People assigned and not released at the end, where there is a calendar."""
+    """Participants assigned and not released at the end, if there is a calendar."""
 
     def select(self, rows: slice | Flags) -> "RunResults":
-        """Some of the runs; what is written into a slice is written here."""
+        """Return some of the runs; what is written into a slice is written here."""
         return RunResults(
             self.samples[rows],
             self.recommendation[rows],
@@ -73,7 +73,7 @@ class RunResults(NamedTuple):
         )
 
     def write(self, row: int, result: RunResult) -> None:
-        """Note what one run came to, but for its pulls."""
+        """Write what one run came to, except its pulls."""
         self.samples[row] = result.samples
         self.recommendation[row] = result.recommendation
         self.stopped[row] = result.stopped
@@ -81,7 +81,7 @@ class RunResults(NamedTuple):
 
 
 def make_run_results(runs: int, arms: int) -> RunResults:
-    """Nothing simulated yet."""
+    """Make room for the results of so many runs."""
     return RunResults(
         np.zeros(runs, np.int64),
         np.zeros(runs, np.int64),
@@ -94,7 +94,7 @@ def make_run_results(runs: int, arms: int) -> RunResults:
 
 
 def make_empty_trace(arms: int) -> Floats:
-    """Room for no rows: most runs are not written down."""
+    """Make a trace without rows: most runs are not written down."""
     return np.zeros((0, 4 + arms))
 
 
@@ -131,12 +131,12 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
 
 
 def has_binary_outcomes(instance: Instance) -> bool:
-    """Whether each outcome is a success or a failure."""
+    """Return whether each outcome is a success or a failure."""
     return isinstance(instance, Bernoulli | Drifting)
 
 
 def add_days(strategy: Strategy, calendar: Calendar, outcomes: RunResults) -> None:
-    """Write the days and the people in flight of runs with a simple calendar."""
+    """Write the days and the pipeline participants of runs with a simple calendar."""
     releases, arms = outcomes.rounds, outcomes.pulls.shape[1]
     if strategy.is_phased:
         releases = releases - arms + 1  # the first phases of all arms are released together
@@ -148,15 +148,15 @@ def add_days(strategy: Strategy, calendar: Calendar, outcomes: RunResults) -> No
 
 
 def count_unreleased(ends: Ints, pulls: Ints) -> Ints:
-    """Of each arm's pulls those after the last complete phase; `ends` says where phases
+    """Count each arm's pulls after its last complete phase; `ends` says where phases
     end.
     """
     return np.asarray(pulls - ends[np.searchsorted(ends, pulls, side="right") - 1])
 
 
 def count_cut_epoch(strategy: Strategy, outcomes: RunResults, row: int) -> int:
-    """People of an epoch of DP-SE that the cap cut off: those beyond the epochs that
-    were released, whose lengths follow from when arms went out.
+    """Count the participants of an epoch of DP-SE that the cap cut off: those beyond
+    the epochs that were released. Their lengths follow from when arms were eliminated.
     """
     pulls, whole, epsilon = outcomes.pulls[row], 0, float(strategy.epsilon or 0)
     for epoch in range(1, int(outcomes.rounds[row]) + 1):
@@ -166,13 +166,13 @@ def count_cut_epoch(strategy: Strategy, outcomes: RunResults, row: int) -> int:
 
 
 RUNS_PER_GENERATOR = 64
-"""Runs that share a Generator where making one costs as much as a run, and holds back
-the other threads.
+"""Number of runs that share a Generator if making one costs as much as a run, and holds
+back the other threads.
 """
 
 
 class Runner(NamedTuple):
-    """What plays runs."""
+    """Play runs of one strategy on one instance."""
 
     runs_per_generator: int
     """Runs that share a Generator."""
@@ -181,8 +181,8 @@ class Runner(NamedTuple):
 
 
 def make_single_runner(run: Callable[[Generator, Ints], RunResult]) -> Runner:
-    """Every run has a Generator of its own; `run(rng, pulls)` plays one and writes its
-    pulls.
+    """Make what plays runs that have a Generator each; `run(rng, pulls)` plays one and
+    writes its pulls.
     """
 
     def play(rng: Generator, outcomes: RunResults, row: int) -> None:
@@ -192,8 +192,8 @@ def make_single_runner(run: Callable[[Generator, Ints], RunResult]) -> Runner:
 
 
 def make_block_runner(play_runs: Callable[[Generator, RunResults], None]) -> Runner:
-    """Runs share a Generator in blocks of a fixed length; `runs(rng, outcomes)` plays
-    as many as there are rows, one after the other.
+    """Make what plays runs that share a Generator in blocks of a fixed length;
+    `runs(rng, outcomes)` plays as many as there are rows, one after the other.
     """
 
     def play(rng: Generator, outcomes: RunResults, row: int) -> None:
@@ -203,7 +203,9 @@ def make_block_runner(play_runs: Callable[[Generator, RunResults], None]) -> Run
 
 
 def make_generator(seed: int, block: int) -> np.random.Generator:
-    """The Generator of a block of runs: of the seed and the block's number alone."""
+    """Make the Generator of a block of runs, from the seed and the block's number
+    alone.
+    """
     return np.random.Generator(
         np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(block,)))
     )
@@ -275,7 +277,9 @@ SAMPLE_BY_SAMPLE_LAWS = (Beta, Sampled)
 
 
 class MayNotStopWarning(UserWarning):
-    """Some runs of the chosen strategy may never end; they are counted as unstopped."""
+    """Warn that some runs of the chosen strategy may never end; they count as
+    unstopped.
+    """
 
 
 def simulate(
@@ -339,7 +343,7 @@ def simulate_quietly(
     first_run: int = 0,
     calendar: Calendar | None = None,
 ) -> Results:
-    """`simulate` without its warnings, for whoever gave them before."""
+    """Simulate without warnings, for callers that gave them before."""
     cap = check_simulation(instance, strategy, runs, seed, max_samples, first_run, calendar)
     return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run, calendar)
 
@@ -389,7 +393,7 @@ def describe_simulation(
     first_run: int = 0,
     calendar: Calendar | None = None,
 ) -> dict[str, Any]:
-    """What is simulated, in plain types."""
+    """Return what is simulated, in plain types."""
     described = {
         "instance": instance.to_dict(),
         "strategy": strategy.describe(),
@@ -402,8 +406,8 @@ def describe_simulation(
 
 
 def find_correct_arms(instance: Instance, indifference_zone: float) -> Flags:
-    """The arms a strategy may name without being wrong: the best one; with ζ > 0 all
-    that are at most ζ below it.
+    """Return the arms that a strategy may name without being wrong: the best one, and
+    with an indifference zone ζ all that are at most ζ below it.
     """
     means = np.array(instance.means)
     return np.asarray(means >= means.max() - indifference_zone * (1 + 1e-12))
@@ -418,7 +422,7 @@ def check_simulation(
     first_run: int = 0,
     calendar: Calendar | None = None,
 ) -> int:
-    """The cap; refuses what cannot be simulated."""
+    """Refuse what cannot be simulated. Return the cap."""
     if not isinstance(instance, Instance) or not isinstance(strategy, Strategy):
         raise InvalidInputError(
             "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as "
@@ -473,8 +477,8 @@ def check_rewards(instance: Instance, strategy: Strategy) -> None:
 
 
 def is_in_blocks(instance: Instance, strategy: Strategy) -> bool:
-    """Whether runs are so quick that they share a Generator in blocks: DP-SE, and
-    everything that leaps; never under a drift.
+    """Return whether runs are so quick that they share a Generator in blocks: those of
+    DP-SE and all that leap, but never under a drift.
     """
     if isinstance(instance, Drifting):
         return False
@@ -485,7 +489,7 @@ def is_in_blocks(instance: Instance, strategy: Strategy) -> bool:
 
 
 def list_reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
-    """Why some runs may not stop; mostly none."""
+    """Return why some runs may not stop; mostly nothing."""
     others = sorted(instance.means)[:-1]
     reasons = []
     if strategy.is_phased and strategy.sampling == "lucb":
@@ -516,8 +520,8 @@ def list_reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str
 def select_runner(
     instance: Instance, strategy: Strategy, cap: int, calendar: Calendar | None = None
 ) -> Runner:
-    """What plays the runs: the loop of the strategy's family. Compiled kernels are
-    imported only here.
+    """Return what plays the runs: the loop of the strategy's family. Compiled kernels
+    are imported only here.
 
     Arms that drift are for loops that say `DRAWS_PER_PARTICIPANT`; the others would draw sums of
     many people as if nothing moved, so their strategies go in the steps of a live run.

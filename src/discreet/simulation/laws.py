@@ -62,22 +62,22 @@ class Laws(NamedTuple):
 
 
 def make_bernoulli_laws(means: Floats) -> Laws:
-    """Arms that pay 0 or 1."""
+    """Make the laws of arms that pay 0 or 1."""
     mean = np.array(means, float)
     none = np.zeros((mean.size, 1))
     return Laws(BERNOULLI, mean, none, none, none, none)
 
 
 def make_beta_laws(shapes: Floats) -> Laws:
-    """Beta arms, one row (a, b) each; drawn sample by sample."""
+    """Make the laws of Beta arms, one row (a, b) each; they are drawn sample by sample."""
     shape = np.ascontiguousarray(shapes, float)
     none = np.zeros((len(shape), 1))
     return Laws(BETA, shape[:, 0] / shape.sum(axis=1), shape, none, none, none)
 
 
 def make_discrete_laws(values: Floats, probabilities: Floats) -> Laws:
-    """Arms on finitely many values, one row each; a phase's counts are one multinomial
-    made of binomials.
+    """Make the laws of arms on finitely many values, one row each. A phase's counts are
+    one multinomial, made of binomials.
     """
     value = np.ascontiguousarray(values, float)
     chance = np.array(probabilities, float)
@@ -96,18 +96,18 @@ def make_discrete_laws(values: Floats, probabilities: Floats) -> Laws:
 
 
 def make_sampled_laws(means: Floats, pool: Floats, start: Ints) -> Laws:
-    """Arms given by data; drawn sample by sample."""
+    """Make the laws of arms given by data; they are drawn sample by sample."""
     none = np.zeros((len(means), 1))
     return Laws(SAMPLED, means, none, none, none, none, pool=np.array(pool), start=start)
 
 
 def make_gaussian_laws(means: Floats, sigma: float) -> Laws:
-    """Arms with normal rewards; a phase's sum is normal too, one draw."""
+    """Make the laws of arms with normal rewards. A phase's sum is normal too: one draw."""
     return make_bernoulli_laws(means)._replace(kind=GAUSSIAN, sigma=float(sigma))
 
 
 def make_laws(instance: Instance) -> Laws:
-    """The instance as the loops draw from it."""
+    """Return the laws of an instance, as the loops draw from them."""
     if isinstance(instance, Bernoulli):
         return make_bernoulli_laws(np.array(instance.means))
     if isinstance(instance, Drifting):
@@ -125,8 +125,8 @@ def make_laws(instance: Instance) -> Laws:
 
 
 def make_response_laws(laws: Laws, epsilon: float) -> Laws:
-    """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r,
-    hence Bernoulli with this mean.
+    """Return the laws of what CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1))
+    for a reward r, hence Bernoulli with this mean.
 
     The chance is linear in r, so this is the law of the response for any reward law on
     [0, 1]; e^-eps never overflows.
@@ -143,14 +143,14 @@ def make_response_laws(laws: Laws, epsilon: float) -> Laws:
 
 @jit
 def draw_from_pool(rng: Generator, laws: Laws, arm: int) -> float:
-    """One of an arm's rewards, each as likely as the others."""
+    """Draw one of an arm's rewards, each as likely as the others."""
     first = laws.start[arm]
     return float(laws.pool[first + int(rng.random() * (laws.start[arm + 1] - first))])
 
 
 @jit
 def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
-    """The sum of `count` rewards of an arm, with one draw where the law allows it."""
+    """Draw the sum of `count` rewards of an arm, at once if the law allows it."""
     if laws.kind == BERNOULLI:
         return float(rng.binomial(count, laws.mean[arm]))
     if laws.kind == GAUSSIAN:
@@ -176,7 +176,7 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
 
 @jit
 def draw_steady_reward(rng: Generator, laws: Laws, arm: int) -> float:
-    """One reward of an arm."""
+    """Draw one reward of an arm that does not drift."""
     if laws.kind == BERNOULLI:
         return 1.0 if rng.random() < laws.mean[arm] else 0.0
     if laws.kind == BETA:
@@ -194,8 +194,8 @@ def draw_steady_reward(rng: Generator, laws: Laws, arm: int) -> float:
 
 @jit
 def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
-    """The chance that an arm's reward, rounded at random to a bit, is 1 for this person
-    (counted from 0).
+    """Return the chance that an arm's reward, rounded at random to a bit, is 1 for this
+    participant (counted from 0).
     """
     moved = laws.mean[arm] + compute_shift(laws.drift, person)
     return float(min(max(moved, laws.least), laws.most))
@@ -203,7 +203,7 @@ def compute_success_chance(laws: Laws, arm: int, person: int) -> float:
 
 @jit
 def draw_reward(rng: Generator, laws: Laws, arm: int, person: int) -> float:
-    """One reward of an arm for this person: `draw_steady_reward`, but for a drift."""
+    """Draw one reward of an arm for this participant, under a drift if there is one."""
     if laws.drift.kind == STEADY:
         return draw_steady_reward(rng, laws, arm)
     return 1.0 if rng.random() < compute_success_chance(laws, arm, person) else 0.0
@@ -211,7 +211,7 @@ def draw_reward(rng: Generator, laws: Laws, arm: int, person: int) -> float:
 
 @jit
 def draw_gaussian(rng: Generator, sigma: float) -> float:
-    """Discrete Gaussian noise, from discrete Laplace noise by rejection (Canonne,
+    """Draw discrete Gaussian noise, from discrete Laplace noise by rejection (Canonne,
     Kamath & Steinke 2020, Algorithm 3).
     """
     wide = math.floor(sigma) + 1
@@ -227,7 +227,9 @@ def draw_gaussian(rng: Generator, sigma: float) -> float:
 def draw_sent_sums(
     rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
-    """(sum, closeness), in units, of what so many people of an arm send."""
+    """Draw the sum and the closeness, in units, of what so many participants of an arm
+    send.
+    """
     bump = make_bump(now.centre, setting.grid)
     if laws.kind > DISCRETE:
         total, near = 0, 0
@@ -247,8 +249,8 @@ def draw_sent_sums(
 def draw_sent_units(
     rng: Generator, laws: Laws, arm: int, count: int, bump: Bump
 ) -> tuple[int, int]:
-    """The same of a discrete law: how often each value comes, and how often it is
-    rounded up.
+    """Draw sum and closeness for a discrete law: how often each value comes, and how
+    often it is rounded up.
     """
     total, near, left = 0, 0, count
     for index in range(laws.values.shape[1]):
@@ -269,7 +271,9 @@ def draw_sent_units(
 def draw_sent_levels(
     rng: Generator, laws: Laws, arm: int, count: int, bump: Bump, setting: Setting
 ) -> tuple[int, int]:
-    """The same where each person sends one of three levels: how often each comes."""
+    """Draw sum and closeness if each participant sends one of three levels: how often
+    each comes.
+    """
     middle, top = 0.0, laws.mean[arm]
     if laws.kind == DISCRETE:
         top, past = 0.0, 0.0
@@ -289,15 +293,15 @@ def draw_sent_levels(
 
 @jit
 def compute_middle_chance(value: float, centre: float) -> float:
-    """The chance that a value is rounded to the middle one of the levels 0, centre and
-    1.
+    """Return the chance that a value is rounded to the middle one of the levels 0,
+    centre and 1.
     """
     return value / centre if value < centre else (1 - value) / (1 - centre)
 
 
 @jit
 def draw_response(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[int, int]:
-    """(units, closeness) of what one person sends of a reward."""
+    """Draw the units and the closeness of what one participant sends of a reward."""
     if setting.kind != LEVELS:
         exact = reward * bump.grid
         units = math.floor(exact)

@@ -66,8 +66,8 @@ Player = Callable[[Generator], RunResult]
 
 
 def make_plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
-    """What plays runs of a strategy on these laws, with the numbers that its compiled
-    loop would draw from the same Generator; None for a family that is not in
+    """Make what plays runs of a strategy in plain Python, with the numbers that its
+    compiled loop draws from the same Generator. Return None for a family that is not in
     `TRACERS`, and for one global episode.
     """
     if strategy.spec.family not in PLAYERS or strategy.has_global_episode:
@@ -140,7 +140,7 @@ REWARD_SCALE = Scale()
 
 @dataclass(frozen=True, eq=False)
 class RunPath:
-    """One run, a row for each release (a round of releases for elimination)."""
+    """Hold one run, a row for each release (a round of releases for elimination)."""
 
     strategy: str
     threshold: str
@@ -175,8 +175,8 @@ class RunPath:
 
     @property
     def weakest(self) -> Floats:
-        """[row] the least evidence against any arm but the leader: at 1 the run
-        stops.
+        """Return for each row the least evidence against any arm but the leader: at 1
+        the run stops.
         """
         filled = np.where(np.isnan(self.evidence), math.inf, self.evidence)
         least: Floats = filled.min(axis=1)
@@ -228,7 +228,9 @@ def run_path(
 def _trace_phased(
     instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
 ) -> RunPath:
-    """From the loop's trace (samples, arm, its mean and count, every arm's pulls)."""
+    """Make the path from the loop's trace (samples, arm, its mean and count, every
+    arm's pulls).
+    """
     from discreet.simulation.compile import compile_kernel
 
     arms, rules = instance.arms, make_phased_rules(strategy, instance.arms)
@@ -246,7 +248,7 @@ def _trace_phased(
 def _trace_stream(
     instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
 ) -> RunPath:
-    """From the loop's trace, thinned: every sample is a release."""
+    """Make the path from the loop's trace, thinned: every sample is a release."""
     from discreet.simulation.compile import compile_kernel
 
     arms, rules = instance.arms, make_stream_rules(strategy, instance.arms)
@@ -270,7 +272,7 @@ def _trace_stream(
 
 
 class _TraceRows(NamedTuple):
-    """Every arm's last released mean and count at each row kept."""
+    """Hold every arm's last released mean and count at each row kept."""
 
     samples: Floats
     means: Floats
@@ -287,7 +289,7 @@ def _make_top_two_path(
     found: RunResult,
     thinned: bool,
 ) -> RunPath:
-    """Top Two and its kin, on the scale of rewards."""
+    """Make the path of Top Two and its kin, on the scale of rewards."""
     scale = strategy.trust_model.shrink(strategy.epsilon) if is_rounded_to_bits(strategy) else 1.0
     means = 0.5 + (shown.means - 0.5) / scale
     low, high = _clip_interval(instance, means - bonus / scale, means + bonus / scale)
@@ -310,12 +312,12 @@ def _make_top_two_path(
 
 
 def _clip_interval(instance: Instance, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Intervals within what means can be: rewards from 0 to 1, if they are bounded."""
+    """Clip intervals to what means can be: rewards from 0 to 1, if they are bounded."""
     return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if instance.is_bounded else (low, high)
 
 
 def _select_rows(trace: Floats, arms: int, most: int) -> _TraceRows:
-    """The rows from the K-th on; if they are too many, some evenly spread in log
+    """Return the rows from the K-th on; if they are too many, some evenly spread in log
     time.
     """
     length = len(trace)
@@ -335,7 +337,7 @@ def _select_rows(trace: Floats, arms: int, most: int) -> _TraceRows:
 def _judge_phased(
     strategy: Strategy, rules: PhasedRules, shown: _TraceRows
 ) -> tuple[Floats, Floats]:
-    """(bonus, evidence) of every arm at every row."""
+    """Return the bonus and the evidence of every arm at every row."""
     means, counts = shown.means, shown.counts
     evidence = np.full(means.shape, math.nan)
     if rules.bonus_scale > 0:
@@ -349,7 +351,7 @@ def _judge_phased(
 
 
 def _judge_stream(rules: StreamRules, shown: _TraceRows) -> tuple[Floats, Floats]:
-    """(bonus, evidence) of every arm at every row."""
+    """Return the bonus and the evidence of every arm at every row."""
     bonus, evidence = np.zeros(shown.means.shape), np.full(shown.means.shape, math.nan)
     for row, (mean, count) in enumerate(zip(shown.means, shown.counts, strict=True)):
         time = int(shown.samples[row])
@@ -364,7 +366,9 @@ def _judge_stream(rules: StreamRules, shown: _TraceRows) -> tuple[Floats, Floats
 def _trace_epochs(
     instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
 ) -> RunPath:
-    """DP-SE, epoch by epoch with the functions that its loop calls."""
+    """Play DP-SE epoch by epoch with the functions that its loop calls, and keep what
+    it released.
+    """
     arms, epsilon, laws = instance.arms, float(strategy.epsilon or 0), make_laws(instance)
     state, rows = make_epochs(arms), list[_RoundRow]()
     samples, left = 0, arms
@@ -394,7 +398,9 @@ def _trace_epochs(
 def _trace_betting(
     instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int
 ) -> RunPath:
-    """bet-se, round by round with the functions that its loop calls."""
+    """Play bet-se round by round with the functions that its loop calls, and keep what
+    it released.
+    """
     arms, laws = instance.arms, make_laws(instance)
     bets, setting = make_betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
@@ -435,7 +441,7 @@ def _trace_betting(
 
 
 class _RoundRow(NamedTuple):
-    """What a round of releases showed, by arm."""
+    """Hold what a round of releases showed, by arm."""
 
     samples: int
     means: Floats
@@ -453,8 +459,9 @@ def _make_round_path(
     named: int,
     words: tuple[str, str],
 ) -> RunPath:
-    """A run that releases in rounds; `words` say what intervals and evidence
-    are."""
+    """Make the path of a run that releases in rounds; `words` say what intervals and
+    evidence are.
+    """
     arms = instance.arms
     return RunPath(
         strategy=strategy.name,

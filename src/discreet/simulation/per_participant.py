@@ -20,7 +20,7 @@ from discreet.strategies.units import compute_noise_scale, compute_sum_noise, is
 def run_by_participant(
     strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: Ints
 ) -> RunResult:
-    """One run; writes `pulls`."""
+    """Play one run. Write `pulls`."""
     run = make_run(strategy, pulls.size, cap, strategy.delta)
     send, noise = make_sender(strategy, rng, laws), make_noise_drawer(strategy, rng)
     waiting, rounds = defaultdict[tuple[int, int], float](float), 0
@@ -42,8 +42,8 @@ def run_by_participant(
 
 
 def make_sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int], float]:
-    """What a person, given by number, sends of an arm's reward: the reward, or a
-    randomised response to it.
+    """Make the function that draws what a participant, given by number, sends of an
+    arm's reward: the reward, or a randomised response to it.
     """
     answers = is_rounded_to_bits(strategy) and strategy.trust_model.randomised
     sent = make_response_laws(laws, float(strategy.epsilon or 0)) if answers else laws
@@ -57,8 +57,8 @@ def make_sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int
 
 
 def make_noise_drawer(strategy: Strategy, rng: Generator) -> Callable[[], float]:
-    """The noise of a released sum: none, Laplace or Gaussian; on sums of bits the
-    discrete law.
+    """Make the function that draws the noise of a released sum: none, Laplace or
+    Gaussian; on sums of bits the discrete law.
     """
     epsilon, sigma = strategy.trust_model.noise(strategy.epsilon), compute_sum_noise(strategy)
     if sigma > 0:
@@ -73,7 +73,7 @@ def make_noise_drawer(strategy: Strategy, rng: Generator) -> Callable[[], float]
 
 
 def make_participant_runner(strategy: Strategy, laws: Laws, cap: int) -> Runner:
-    """Any strategy that has a live run, on these laws."""
+    """Make what plays any strategy that has a live run, on these laws."""
     return make_single_runner(
         lambda rng, pulls: run_by_participant(strategy, rng, laws, cap, pulls)
     )

@@ -48,10 +48,12 @@ DRAWS_PER_PARTICIPANT = True
 
 
 class Compile(Protocol):
-    """Makes of a leaf what is called: `compile.compiled`, or `compile.as_it_stands`."""
+    """Make of a marked function what is called: `compile_kernel`, or
+    `leave_uncompiled`.
+    """
 
     def __call__(self, function: F, /) -> F:
-        """The leaf to call."""
+        """Return the function to call."""
 
 
 @jit
@@ -83,8 +85,8 @@ def release_sum(
 
 @jit
 def write_trace_row(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
-    """State at a release, as far as `trace` has rows: samples, arm, its mean and count,
-    every arm's pulls.
+    """Write the state at a release into `trace`, if it has the row: samples, arm, its
+    mean and count, every arm's pulls.
     """
     if row < trace.shape[0]:
         trace[row, 0] = samples
@@ -106,7 +108,7 @@ def play_phased(
     state: State,
     trace: Floats,
 ) -> RunResult:
-    """One run with one episode per arm, on a new state."""
+    """Play one run with one episode per arm, on a new state."""
     arms = state.mean.size
     samples, rounds = arms, arms
     for first in range(arms):
@@ -138,7 +140,7 @@ def run_phased(
     pulls: Ints,
     trace: Floats,
 ) -> RunResult:
-    """One run with one episode per arm; writes `pulls` and `trace`."""
+    """Play one run with one episode per arm. Write `pulls` and `trace`."""
     state = make_state(pulls.size)
     result = play_phased(rng, laws, epsilon, rules, leaping, cap, state, trace)
     for arm in range(pulls.size):
@@ -150,7 +152,7 @@ def run_phased(
 def run_phased_block(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: RunResults
 ) -> None:
-    """As many leaping runs as the outcomes have rows, one after the other on one
+    """Play as many leaping runs as the results have rows, one after the other on one
     Generator.
     """
     arms = outcomes.pulls.shape[1]
@@ -170,8 +172,8 @@ def run_phased_block(
 def run_phased_drifting(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, pulls: Ints
 ) -> RunResult:
-    """One run under a drift, with one episode per arm: rewards are drawn as people
-    come, and held back until their phase ends.
+    """Play one run under a drift, with one episode per arm: rewards are drawn as
+    participants come, and held back until their phase ends.
     """
     arms = pulls.size
     state, held = make_state(arms), np.zeros(arms)
@@ -221,8 +223,8 @@ def run_global_episode(
     trace: Floats,
     compiled: Compile,
 ) -> RunResult:
-    """One run with one global episode: Python at the ends of phases, and what lies in
-    between compiled.
+    """Play one run with one global episode. The ends of phases run in Python, and what
+    lies in between is compiled.
     """
     arms = pulls.size
     release, write_row, go_on = (
@@ -248,7 +250,7 @@ def run_global_episode(
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """A phased strategy on these laws."""
+    """Make what plays a phased strategy on these laws."""
     from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size

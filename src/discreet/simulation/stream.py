@@ -50,7 +50,9 @@ from discreet.theory.divergences import GAUSSIAN, KL, compute_numerator
 
 @jit
 def bound_reach_chance(steps: int, end: int, height: int) -> float:
-    """An upper bound on `compute_reach_chance` that is quick: its proof is in docs/leap.md."""
+    """Return an upper bound on `compute_reach_chance` that is quick to compute; its
+    proof is in docs/leap.md.
+    """
     if end >= height:
         return 1.0
     return math.exp(-2.0 * height * (height - end) / (steps + 2.0))
@@ -58,8 +60,8 @@ def bound_reach_chance(steps: int, end: int, height: int) -> float:
 
 @jit
 def compute_reach_chance(steps: int, end: int, height: int) -> float:
-    """The chance that a walk of so many steps from 0 to `end`, all orders alike, has
-    been at `height` >= 0.
+    """Return the chance that a walk of so many steps from 0 to `end`, all orders alike,
+    has been at `height` >= 0.
 
     By reflection C(steps, ups + height - end) / C(steps, ups), as the walks that have
     been there are, mirrored from then on, all those that end at 2 height - end.
@@ -80,27 +82,29 @@ def compute_reach_chance(steps: int, end: int, height: int) -> float:
 
 @jit
 def draw_step(rng: Generator, left: int, ups: int) -> int:
-    """1 if the next of the steps that are left, `ups` of them up, is up, else 0."""
+    """Draw 1 if the next of the steps that are left, `ups` of them up, is up, else 0."""
     return 1 if rng.random() * left < ups else 0
 
 
 MIN_LEAP_ROUNDS = 32
-"""Rounds below which it is quicker to step."""
+"""Number of rounds below which it is quicker to step."""
 MAX_LEAP_ROUNDS = 2**20
-"""Rounds of a leap: few enough for `compute_reach_chance` to have eight right digits."""
+"""Most rounds of a leap: few enough for `compute_reach_chance` to have eight right
+digits.
+"""
 SAMPLES_BETWEEN_LEAPS = 32
-"""Samples taken one by one where no leap is certain."""
+"""Number of samples taken one by one if no leap is certain."""
 BAND_WIDTH_FACTOR = 0.4
-"""Of a band: so many log(steps) times the root of the steps to each side. Wider ones
-are left less often, and are certain for fewer rounds.
+"""Width of a band to each side: so many log(steps) times the root of the steps. Wider
+ones are left less often, and are certain for fewer rounds.
 """
 NO_SIDE, ANY_SIDE = -1, 4
 """In place of a side: no walk leaves its band; whichever does."""
 
 
 class Band(NamedTuple):
-    """Between which levels the walk of an arm's answers (+1 for a 1, -1 for a 0) stays
-    for some steps: from -down to up.
+    """Bound the walk of an arm's answers (+1 for a 1, -1 for a 0) for some steps: from
+    -down to up.
     """
 
     steps: int
@@ -109,7 +113,7 @@ class Band(NamedTuple):
 
 
 class Leap(NamedTuple):
-    """A leap: so many rounds of a leader and its challenger."""
+    """Hold a leap: so many rounds of a leader and its challenger."""
 
     rounds: int
     leader: int
@@ -120,7 +124,9 @@ class Leap(NamedTuple):
 
 @jit
 def make_band(mean: float, steps: int) -> Band:
-    """A band with room for how far an arm's answers stray, and for where they drift."""
+    """Make a band with room for how far an arm's answers stray, and for where they
+    drift.
+    """
     room = int(BAND_WIDTH_FACTOR * math.log(steps + 1.0) * math.sqrt(steps)) + 2
     drift = math.ceil(steps * (2.0 * mean - 1.0))
     return Band(steps, room + max(drift, 0), room - min(drift, 0))
@@ -128,8 +134,8 @@ def make_band(mean: float, steps: int) -> Band:
 
 @jit
 def bound_arm(bounds: MeanBounds, stream: Stream, arm: int, band: Band) -> None:
-    """How far an arm's mean can go in its band: after k steps to y it has moved by (y/2
-    + k (1/2 - mean)) / (pulls + k), which is monotone in k.
+    """Bound how far an arm's mean can go in its band: after k steps to y it has moved
+    by (y/2 + k (1/2 - mean)) / (pulls + k), which is monotone in k.
     """
     pulls, mean = stream.pulls[arm], stream.mean[arm]
     after, drift = pulls + band.steps, band.steps * (0.5 - mean)
@@ -142,8 +148,8 @@ def bound_arm(bounds: MeanBounds, stream: Stream, arm: int, band: Band) -> None:
 def plan_leap(
     rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
 ) -> Leap:
-    """The longest leap that is certain of those that are tried, `rounds` first; one of
-    no rounds if there is none.
+    """Return the longest leap that is certain of those that are tried, `rounds` first;
+    one of no rounds if there is none.
     """
     fill_bonus(stream, rules, samples)
     leader = find_ucb_leader(stream.mean, stream.bonus)
@@ -168,9 +174,9 @@ def plan_leap(
 
 @jit
 def draw_side(chance: float, own: Band, end: int, other: Band, other_end: int) -> int:
-    """Which of the four levels a walk is told to reach, `chance` being uniform: each
-    with the chance that it does, given the ends; NOBODY with what is left of 1; ANYBODY
-    if nothing is.
+    """Return which of the four levels a walk is told to reach, `chance` being uniform:
+    each with the chance that it does, given the ends; NO_SIDE with what is left of 1;
+    ANY_SIDE if nothing is.
     """
     most = bound_reach_chance(own.steps, end, own.up) + bound_reach_chance(
         own.steps, -end, own.down
@@ -193,8 +199,8 @@ def draw_side(chance: float, own: Band, end: int, other: Band, other_end: int) -
 
 @jit
 def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
-    """Steps up of a walk that is told to reach a level: it goes to where its end is
-    mirrored.
+    """Return the steps up of a walk that is told to reach a level: it goes to where its
+    end is mirrored.
     """
     end = 2 * ones - band.steps
     if up:
@@ -204,7 +210,7 @@ def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
 
 @jit
 def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
-    """Take in so many answers of an arm."""
+    """Add so many answers of an arm."""
     stream.sums[arm] += ones
     stream.pulls[arm] += steps
     stream.inverse[arm] = 1.0 / stream.pulls[arm]
@@ -259,8 +265,8 @@ def take_leap(
     stream: Stream,
     bounds: MeanBounds,
 ) -> tuple[int, int]:
-    """Take up to so many samples at once: how many were taken, 0 if none can be, and
-    how many to try next time.
+    """Take up to so many samples at once. Return how many were taken, 0 if none can be,
+    and how many to try next time.
     """
     plan = plan_leap(rounds, samples, stream, rules, bounds)
     if plan.rounds == 0:
@@ -286,13 +292,13 @@ def take_leap(
 DRAWS_PER_PARTICIPANT = True
 """Arms may drift, see `engine.select_runner`."""
 SAMPLES_BEFORE_LEAPS = 2_000_000
-"""Samples of a run that are always taken one by one."""
+"""Number of samples of a run that are always taken one by one."""
 
 
 @jit
 def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
-    """State after a sample, as far as `trace` has rows; columns as in
-    `phased.record`.
+    """Write the state after a sample into `trace`, if it has the row; columns as in
+    `phased.write_trace_row`.
     """
     if samples <= trace.shape[0]:
         trace[samples - 1, 0] = samples
@@ -305,7 +311,7 @@ def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> N
 
 @jit
 def draw_noised_reward(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
-    """One person's reward and its noise."""
+    """Draw one participant's reward and its noise."""
     reward = draw_reward(rng, laws, arm, person)
     if noise > 0.0:
         reward += noise * rng.standard_normal()
@@ -322,8 +328,8 @@ def play_stream(  # noqa: PLR0912, PLR0915
     stream: Stream,
     trace: Floats,
 ) -> RunResult:
-    """A run that releases every sample, from where `stream` is until it stops or has
-    `cap` samples; writes `stream` and `trace`.
+    """Play a run that releases every sample, from where `stream` is until it stops or
+    has `cap` samples. Write `stream` and `trace`.
 
     Long, because this is the path of every sample: state is kept in local variables,
     and a call that passes all of `stream` costs as much as the sample; such calls are
@@ -432,7 +438,9 @@ def step_and_leap(
     bounds: MeanBounds,
     trace: Floats,
 ) -> RunResult:
-    """`play_stream`, which after `alone` samples only goes where no leap is certain."""
+    """Play a run with `play_stream`, which after `alone` samples steps only if no leap
+    is certain.
+    """
     until, rounds = min(alone, cap), SAMPLES_BETWEEN_LEAPS
     while True:
         found = play_stream(rng, laws, noise, rules, until, stream, trace)
@@ -457,7 +465,7 @@ def run_stream(
     pulls: Ints,
     trace: Floats,
 ) -> RunResult:
-    """One run that releases every sample and leaps after `alone` of them; writes
+    """Play one run that releases every sample and leaps after `alone` of them. Write
     `pulls` and `trace`.
     """
     stream, bounds = make_stream(pulls.size), make_bounds(pulls.size)
@@ -468,22 +476,22 @@ def run_stream(
 
 
 def make_collected_laws(strategy: Strategy, laws: Laws) -> Laws:
-    """The laws of what is collected: of randomised responses, or of the rewards
+    """Return the laws of what is collected: of randomised responses, or of the rewards
     themselves.
     """
     return make_response_laws(laws, float(strategy.epsilon or 0)) if strategy.spec.bits else laws
 
 
 def count_single_steps(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
-    """After how many samples a run leaps: never if answers are not bits of a steady
-    chance, or if no leap is certain.
+    """Return after how many samples a run leaps: never if answers are not bits of a
+    steady chance, or if no leap is certain.
     """
     bits = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
     return min(SAMPLES_BEFORE_LEAPS, cap) if bits and can_be_certain(rules) else cap
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """A strategy that learns from every sample, on these laws."""
+    """Make what plays a strategy that learns from every sample, on these laws."""
     from discreet.simulation.compile import compile_kernel
 
     arms = laws.mean.size

@@ -27,31 +27,31 @@ from discreet.validation import quote
 from discreet.wording import NO_GUARANTEE
 
 FOREIGN_MODULES = ("builtins", "abc", "typing")
-"""Modules whose classes are no part of anybody's strategy."""
+"""Modules whose classes are no part of a user's strategy."""
 
 
 class UserRun(Protocol):
-    """One run of a strategy of your own. `rounds`, where it has that, counts its
-    releases; else every sample is one.
+    """Play one run of a user strategy. `rounds`, if it has that, counts its releases;
+    else every sample is one.
     """
 
     @property
     def recommendation(self) -> int:
-        """The arm it names when it has stopped, or when the cap ends the run."""
+        """Return the arm to name when the run has stopped, or when the cap ends it."""
         ...
 
     def ask(self) -> int | None:
-        """The arm of the next sample, 0 … K−1; None to stop."""
+        """Return the arm of the next sample, 0 … K−1; None to stop."""
         ...
 
     def tell(self, arm: int, reward: float) -> None:
-        """The reward of that sample, in [0, 1]."""
+        """Record the reward of that sample, in [0, 1]."""
         ...
 
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class UserStrategy(Strategy):
-    """Your class as a strategy: `UserStrategy("uniform", Uniform, delta=0.05)`.
+    """Make a strategy of your class: `UserStrategy("uniform", Uniform, delta=0.05)`.
 
     For each run, `make(arms=…, delta=…, rng=…)` makes an object with `ask`, `tell` and
     `recommendation` (see `UserRun`). It is also given `epsilon` if there is one,
@@ -92,7 +92,7 @@ class UserStrategy(Strategy):
         )
 
     def __repr__(self) -> str:
-        """As it was made."""
+        """Return the call that made it."""
         words = ", ".join(f"{key}={value!r}" for key, value in self._given().items())
         return f"UserStrategy({self.name!r}, {self.class_name}, {words})"
 
@@ -125,7 +125,7 @@ class UserStrategy(Strategy):
             ) from None
 
     def start(self, arms: int, rng: Any) -> UserRun:
-        """A new run, which has not begun."""
+        """Make a new run, which has not begun."""
         return self.make(**self._arguments(arms, rng))
 
     def _arguments(self, arms: int, rng: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class UserStrategy(Strategy):
         }
 
     def with_(self, **changes: Any) -> "UserStrategy":
-        """The same class with other levels or options."""
+        """Return the same class with other levels or options."""
         return UserStrategy(**{"name": self.name, "make": self.make, **self._given(), **changes})
 
     def _given(self) -> dict[str, Any]:
@@ -154,26 +154,26 @@ class UserStrategy(Strategy):
         return {**levels, **dict(self.options)}
 
     def without_privacy(self) -> None:
-        """None: only you know what the same strategy would be without privacy."""
+        """Return None: only you know what the same strategy would be without privacy."""
 
     @property
     def spec(self) -> estimators.Estimator:
-        """What is known of it: nothing but what you say."""
+        """Return what is known of it: nothing but what you say."""
         return estimators.OWN
 
     @property
     def class_name(self) -> str:
-        """The name of the class."""
+        """Return the name of the class."""
         return str(self.make.__qualname__)
 
     @property
     def reference(self) -> str:
-        """Where the strategy comes from."""
+        """Return where the strategy comes from."""
         return f"your own class {self.class_name}"
 
     @property
     def privacy(self) -> str:
-        """What you claim."""
+        """Return what you claim."""
         if self.epsilon is None:
             return super().privacy
         return (
@@ -183,31 +183,31 @@ class UserStrategy(Strategy):
 
     @property
     def correctness(self) -> str:
-        """Says that nothing is known about the error rate."""
+        """Return the sentence that nothing is known about the error rate."""
         return f"{NO_GUARANTEE}: the strategy {self.name!r} is your own"
 
     @property
     def is_proved(self) -> bool:
-        """Never: nothing is guaranteed about a strategy of your own."""
+        """Return False: nothing is guaranteed about a user strategy."""
         return False
 
     @property
     def shown(self) -> str:
-        """The name, with the label."""
+        """Return the name, with the label."""
         return f"{self.name} ({NO_GUARANTEE})"
 
     @property
     def label(self) -> dict[str, str]:
-        """What a table row that shows it says beside its numbers."""
+        """Return what a table row that shows it says beside its numbers."""
         return {"correctness": self.correctness}
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Your options, and which code was run."""
+        """Return your options, and which code was run."""
         return {**dict(self.options), "code": (hash_class(self.make) or "unknown")[:8]}
 
     def describe(self) -> dict[str, Any]:
-        """Plain types for people."""
+        """Return plain types for readers."""
         return {
             "name": self.name,
             "estimator": self.estimator,
@@ -222,13 +222,13 @@ class UserStrategy(Strategy):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Refuses: `from_dict` could not make the class again."""
+        """Refuse: `from_dict` could not make the class again."""
         raise InvalidInputError(f"{self.name!r} is a Python class and cannot be saved as data")
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What identifies it in a study's folder: its levels, its options and the text
-        of the class.
+        """Return what identifies it in a study's folder: its levels, its options and
+        the text of the class.
         """
         if hash_class(self.make) is None:
             raise InvalidInputError(
@@ -239,7 +239,7 @@ class UserStrategy(Strategy):
 
 
 def describe_identity(identity: dict[str, Any]) -> str | None:
-    """A strategy of somebody's own in a few words, from its `identity`; None for all
+    """Describe a user strategy in a few words, from its `identity`. Return None for all
     others.
     """
     if "class" not in identity:
@@ -266,8 +266,8 @@ def _check_class(make: object) -> None:
 
 @lru_cache(maxsize=256)
 def hash_class(make: Any) -> str | None:
-    """SHA-256 of the text of a class and those it is derived from; None if some of it
-    is not to be found.
+    """Return the SHA-256 of the text of a class and those it is derived from; None if
+    some of it cannot be found.
     """
     try:
         texts = [
@@ -288,8 +288,8 @@ def _read_source(made: type) -> str:
 
 
 def _read_member_source(name: str, part: Any) -> str:
-    """A method as it was written, or a constant; nothing for what Python itself adds to
-    a class.
+    """Return a method as it was written, or a constant; nothing for what Python itself
+    adds to a class.
     """
     function = getattr(part, "fget", None) or getattr(part, "__func__", part)
     if inspect.isfunction(function):
@@ -305,8 +305,8 @@ DRAWS_PER_PARTICIPANT = True
 
 
 def run_user_strategy(run: UserRun, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> RunResult:
-    """One run; writes `pulls`. A strategy that stops right at the cap has stopped, as
-    all others have.
+    """Play one run. Write `pulls`. A strategy that stops right at the cap has stopped,
+    as all others have.
     """
     name, samples = type(run).__qualname__, 0
     while (arm_asked := run.ask()) is not None and samples < cap:
@@ -327,7 +327,7 @@ def run_user_strategy(run: UserRun, rng: Generator, laws: Laws, cap: int, pulls:
 
 
 def _check_arm(given: Any, arms: int, what: str, also: str) -> int:
-    """The arm that was given, or what it must be."""
+    """Refuse what is no arm, and say what it must be. Return the arm."""
     if not _is_whole(given) or not 0 <= given < arms:
         raise InvalidInputError(
             f"{what} {quote(given)}: it must be an arm, a whole number from 0 to {arms - 1}, {also}"
@@ -348,7 +348,7 @@ def _is_whole(given: Any) -> bool:
 
 
 def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """A strategy of your own, on these laws."""
+    """Make what plays a user strategy on these laws."""
     assert isinstance(strategy, UserStrategy)
     arms = laws.mean.size
     return make_single_runner(

@@ -29,7 +29,7 @@ StrategyChoice = tuple[str, str]
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, whether the results agree with it, and the numbers that say so."""
+    """Hold a claim, whether the results agree with it, and the numbers that say so."""
 
     verdict: str
     """`agrees`, `differs`, `agrees in part`, or `not in the paper`."""
@@ -39,7 +39,7 @@ class Finding:
 
 
 class CellTally:
-    """In how many cells a claim holds, of how many."""
+    """Count the cells in which a claim holds, of how many."""
 
     def __init__(self, hits: int = 0, of: int = 0) -> None:
         self.hits = hits
@@ -51,12 +51,12 @@ class CellTally:
         self.total += of
 
     def make_finding(self, trust: str, claim: str, evidence: Sequence[str]) -> Finding | None:
-        """None if there was no cell to judge by."""
+        """Make the finding; None if there was no cell to judge by."""
         return Finding(self.verdict, trust, claim, tuple(evidence)) if self.total else None
 
     @property
     def verdict(self) -> str:
-        """Whether the cells agree with the claim."""
+        """Return whether the cells agree with the claim."""
         if self.hits == self.total:
             return "agrees"
         return "differs" if self.hits < self.total / 2 else "agrees in part"
@@ -76,14 +76,14 @@ def compare_cells(
 
 
 def format_span(values: Sequence[float], digits: int = 2) -> str:
-    """From the smallest to the largest, in words."""
+    """Format the smallest and the largest value."""
     low = f"{min(values):.{digits}g}"
     high = f"{max(values):.{digits}g}"
     return low if low == high else f"{low} to {high}"
 
 
 def judge_error_rates(table: PaperRows, trust: str) -> Finding:
-    """Whether the error rate is at most δ, in every cell."""
+    """Judge whether the error rate is at most δ, in every cell."""
     parts = list[str]()
     clean = list[str]()
     broken = 0
@@ -110,7 +110,7 @@ def judge_error_rates(table: PaperRows, trust: str) -> Finding:
 
 
 def _count_above_delta(rows: Sequence[TableRow]) -> int:
-    """Cells whose error rate exceeds δ for certain, at 5 % for all together."""
+    """Count the cells whose error rate exceeds δ for certain, at 5 % for all together."""
     lows = [
         compute_clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows
     ]
@@ -125,7 +125,9 @@ def _describe_errors(rows: Sequence[TableRow]) -> str:
 
 
 def judge_bet_se(table: PaperRows, trust: str, rivals: Sequence[StrategyChoice]) -> Finding | None:
-    """By medians: a few runs that all but never stop can rule a mean."""
+    """Compare bet-se with its rivals by medians: a few runs that hardly ever stop can
+    rule a mean.
+    """
     parts = []
     for name, threshold in rivals:
         pairs = table.pairs(trust, ("bet-se", "proved"), (name, threshold))
@@ -144,7 +146,7 @@ ADAPTIVE = ("adap-tt", "adap-tt-star")
 
 
 def judge_paper(rows: Sequence[TableRow], scope: Scope) -> tuple[Finding, ...]:
-    """What agrees with the paper and what does not, all of it computed from the
+    """Judge what agrees with the paper and what does not, all of it computed from the
     table.
     """
     table = PaperRows(rows, scope)
@@ -238,8 +240,9 @@ def _judge_star(table: PaperRows) -> Finding | None:
 
 
 def _compute_slopes(table: PaperRows, trust: str, name: str, threshold: str) -> dict[str, float]:
-    """d log of the median / d log ε between the two smallest ε, of the instances whose
-    switch lies above both. Medians, as a few runs that hardly stop can rule a mean.
+    """Return d log of the median / d log ε between the two smallest ε, for the
+    instances whose switch lies above both. Medians, as a few runs that hardly ever stop
+    can rule a mean.
     """
     if len(table.scope.levels[trust]) < 2:
         return {}
@@ -256,7 +259,7 @@ def _compute_slopes(table: PaperRows, trust: str, name: str, threshold: str) -> 
 
 
 def _describe_growth(slopes: dict[str, float], form: str) -> str:
-    """How medians grow as ε falls, and on which instances that was seen."""
+    """Describe how medians grow as ε falls, and on which instances that was seen."""
     middle = float(np.median(list(slopes.values())))
     return f"ε^{middle:{form}} ({', '.join(slopes)})"
 
@@ -318,7 +321,7 @@ def _has_ties(instance: str) -> bool:
 
 
 class _CellSpread(NamedTuple):
-    """How far the runs of a cell lie apart; compared by the standard deviation
+    """Hold how far the runs of a cell lie apart; compared by the standard deviation
     first.
     """
 
@@ -329,14 +332,14 @@ class _CellSpread(NamedTuple):
 
 
 def has_gap_of_half_epsilon(instance: str, epsilon: float) -> bool:
-    """Whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s rule
-    meet.
+    """Return whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s
+    rule meet.
     """
     return any(abs(gap - epsilon / 2) < 1e-9 for gap in benchmarks[instance].gaps)
 
 
 def _measure_spreads(table: PaperRows, threshold: str) -> list[_CellSpread]:
-    """Of AdaP-TT*, where every run stopped."""
+    """Measure the spread of AdaP-TT* in the cells in which every run stopped."""
     found = []
     for pair in table.pairs("global", ("adap-tt-star", threshold), ("dp-se", "proved")):
         row = pair.one
@@ -393,7 +396,7 @@ def _judge_local_freedom(table: PaperRows) -> Finding | None:
 
 
 def _have_same_mean(one: TableRow, other: TableRow) -> bool:
-    """Up to four standard errors."""
+    """Return whether two means are equal up to four standard errors."""
     return bool(abs(one["mean"] - other["mean"]) <= 4 * math.hypot(one["sem"], other["sem"]))
 
 
@@ -426,7 +429,7 @@ READ_OFF = {"global": "0.1 and 0.4", "local": "4 and 2"}
 
 
 def _describe_switches(table: PaperRows, trust: str) -> tuple[str, str]:
-    """Where the shaded lines stand, and that the paper has them elsewhere."""
+    """Describe where the shaded lines stand, and that the paper has them elsewhere."""
     lines = [f"{name} {find_switch(name, trust):.2g}" for name in table.scope.instances]
     return (
         f"The switch lines, {trust} privacy, are the formula's: {', '.join(lines)}.",

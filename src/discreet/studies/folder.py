@@ -39,11 +39,11 @@ FOLDER_FORMAT = 1
 TEMPORARY_FILE = re.compile(r"\..+\.tmp")
 BLOCK_FILE = re.compile(r"(\d{9})-(\d{9})\.parquet")
 KEPT_WORDS = "the finished blocks are kept: "
-"""Said where the disk is full."""
+"""What an error says if the disk is full."""
 
 
 class Block(NamedTuple):
-    """Runs first … last − 1 of a cell."""
+    """Name runs first … last − 1 of a cell."""
 
     cell: Cell
     first: int
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 
 class StudyFolder:
-    """The blocks of one study in its folder. Makes nothing before `begin`."""
+    """Keep the blocks of one study in its folder. Make nothing before `begin`."""
 
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
@@ -98,7 +98,7 @@ class StudyFolder:
             self.list_missing(cell)
 
     def list_missing(self, cell: Cell) -> list[Block]:
-        """The blocks of a cell that are not there."""
+        """Return the blocks of a cell that are not there."""
         unit = engine.RUNS_PER_GENERATOR if engine.is_in_blocks(cell.instance, cell.strategy) else 1
         target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
         gaps = list[Block]()
@@ -135,8 +135,8 @@ class StudyFolder:
         self._note_seconds(block, results.seconds)
 
     def join_results(self, cell: Cell) -> Results:
-        """All runs of a cell as one, as many as the study wants; without the pulls of
-        each arm.
+        """Return all runs of a cell as one, as many as the study wants; without the
+        pulls of each arm.
         """
         blocks = [self.blocks[cell][block] for block in _sort_blocks(self.blocks[cell])]
         names = COLUMNS if self.study.calendar is None else (*COLUMNS, *DATED)
@@ -155,7 +155,7 @@ class StudyFolder:
             write_file(path, content.getvalue(), KEPT_WORDS)
 
     def read_seconds(self) -> list[float | None]:
-        """How long the blocks of each cell took, as far as it was written."""
+        """Return how long the blocks of each cell took, as far as it was written."""
         found: dict[str, float] = {}
         with suppress(OSError):
             text = (self.folder / "seconds.jsonl").read_text(encoding="utf-8", errors="replace")
@@ -196,7 +196,7 @@ class StudyFolder:
                 )
 
     def _find_fault(self, block: Block, results: Results) -> str:
-        """What is wrong with a block, in words; empty if nothing."""
+        """Return what is wrong with a block, in words; empty if nothing."""
         instance = block.cell.instance
         strategy = block.cell.strategy
         calendar = self.study.calendar
@@ -224,7 +224,7 @@ def check_folder(study: Study, folder: str | Path) -> None:
 
 @contextmanager
 def lock_folder(study: Study, folder: Path) -> Iterator[StudyFolder]:
-    """The folder, for one process at a time; refuses before it changes anything."""
+    """Lock the folder for one process at a time; refuse before anything changes."""
     try:
         check_folder(study, folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,7 +246,9 @@ def lock_folder(study: Study, folder: Path) -> Iterator[StudyFolder]:
 
 
 def make_cell_key(study: Study, cell: Cell) -> str:
-    """Names a cell's folder: by what is simulated, whatever else is in the study."""
+    """Return the name of a cell's folder: it depends on what is simulated, whatever
+    else is in the study.
+    """
     described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.identity]
     parts = [*described, study.seed, study.max_samples]
     if study.calendar is not None:
@@ -295,8 +297,8 @@ def _check_manifest(study: Study, folder: Path) -> None:
 
 
 def _list_differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
-    """What keeps two descriptions of a study apart, in words; more runs than before do
-    not.
+    """Yield what keeps two descriptions of a study apart, in words; more runs than
+    before do not.
     """
     for name in dict.fromkeys([*there["instances"], *here["instances"]]):
         before = there["instances"].get(name)
@@ -323,17 +325,17 @@ def _list_differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[s
 
 
 def _has_other_code(old: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether two strategies of one's own differ in the text of the class alone."""
+    """Return whether two user strategies differ in the text of the class alone."""
     return "class" in old and {**old, "code": now.get("code")} == now
 
 
 def _describe_strategy(identity: dict[str, Any]) -> str:
-    """A strategy of a manifest in a few words."""
+    """Describe a strategy of a manifest in a few words."""
     return describe_identity(identity) or make_title(Strategy.from_dict(identity))
 
 
 def _drop_pulls(results: Results) -> Results:
-    """Without the pulls of each arm, which the table does not need and memory does."""
+    """Drop the pulls of each arm, which need memory and which the table does not need."""
     return replace(results, pulls=np.zeros((results.runs, 0), np.int64), spec={})
 
 
@@ -342,7 +344,7 @@ def _sort_blocks(blocks: dict[Block, Results]) -> list[Block]:
 
 
 def _pass_through_json(value: Any) -> Any:
-    """As it comes back from a file: tuples are lists there."""
+    """Return a value as it comes back from a file: tuples are lists there."""
     return json.loads(json.dumps(value))
 
 

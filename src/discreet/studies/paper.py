@@ -155,7 +155,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Scope:
-    """What is simulated."""
+    """Hold what is simulated."""
 
     runs: int
     instances: tuple[str, ...]
@@ -166,8 +166,8 @@ class Scope:
     """ε of the paper's local grid that were not asked for."""
 
     def studies(self) -> dict[str, Study]:
-        """The parts by name: the one without privacy first, as it tells how long local
-        ones take; small ε last.
+        """Return the parts by name: the one without privacy first, as it tells how long
+        local ones take; small ε last.
         """
         local = self.levels.get("local", ())
         levels: dict[str, tuple[float | None, ...]] = {
@@ -185,8 +185,8 @@ class Scope:
 
 
 def _make_strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
-    """All strategies of one trust model but the authors' DP-SE, the large ε first: they
-    are the quick ones.
+    """Make all strategies of one trust model except the authors' DP-SE, the large ε
+    first: they are the quick ones.
     """
     found = []
     for name, threshold in STRATEGIES[trust]:
@@ -201,7 +201,7 @@ def _make_strategies(trust: str, levels: Iterable[float | None]) -> list[strateg
 def make_scope(
     runs: int | None = None, trust: str = "both", quick: bool = False, all_local: bool = False
 ) -> Scope:
-    """The paper's study, or the quick one; for one trust model or `both`."""
+    """Return the paper's study, or the quick one; for one trust model or `both`."""
     if trust not in ("global", "local", "both"):
         raise InvalidInputError(f"trust must be one of global, local, both; got {quote(trust)}")
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
@@ -230,7 +230,8 @@ def make_scope(
 def simulate_authors_dp_se(
     instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
+    """Simulate DP-SE by the authors' published code. Return samples, recommendations
+    and epochs.
 
     As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs,
     which shrinks every gap.
@@ -259,8 +260,8 @@ def simulate_authors_dp_se(
 
 
 def _add_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
-    """The table of the global study with rows of the authors' DP-SE after those of
-    DP-SE.
+    """Return the table of the global study with rows of the authors' DP-SE after those
+    of DP-SE.
     """
     import polars as pl
 
@@ -298,7 +299,7 @@ def _add_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
 
 
 def measure_pace(level: float) -> float:
-    """Seconds for a sample of ctb-tt on this machine, on all its threads.
+    """Return the seconds for a sample of ctb-tt on this machine, on all its threads.
 
     The best of a few tries of some millions; below `LEAST_LOCAL`, where runs leap and
     longer ones have a better pace, one try with a run for each thread.
@@ -314,8 +315,8 @@ def measure_pace(level: float) -> float:
 def estimate_seconds(
     free: Iterable[dict[str, Any]], paces: Mapping[float, float], runs: int
 ) -> float:
-    """About how long ctb-tt will take at each ε with its pace, from the samples of the
-    cells without privacy: randomised response shrinks gaps by tanh(ε/2).
+    """Estimate how long ctb-tt will take at each ε with its pace, from the samples of
+    the cells without privacy: randomised response shrinks gaps by tanh(ε/2).
     """
     samples = sum(
         row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None
@@ -325,7 +326,7 @@ def estimate_seconds(
 
 
 def describe_time(seconds: float) -> str:
-    """About how long that is."""
+    """Say about how long that is."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             return f"about {seconds / size:.2g} {unit}"
@@ -362,7 +363,7 @@ def run_paper(
 def _simulate(
     folder: Path, scope: Scope, studies: dict[str, Study], progress: OnStep | None, say: Say | None
 ) -> "pl.DataFrame":
-    """One table of all parts."""
+    """Simulate all parts. Return one table."""
     import polars as pl
 
     tables = list[pl.DataFrame]()
@@ -385,7 +386,7 @@ def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
 
 
 def find_switch(instance: str, trust: str) -> float:
-    """The ε at which the regimes meet."""
+    """Return the ε at which the regimes meet."""
     arms = benchmarks[instance]
     return theory.switch_epsilon(arms, trust)
 
@@ -396,7 +397,7 @@ TableRow = dict[str, Any]
 
 
 class RowPair(NamedTuple):
-    """Two strategies in the same cell."""
+    """Pair two strategies in the same cell."""
 
     instance: str
     epsilon: float
@@ -405,7 +406,7 @@ class RowPair(NamedTuple):
 
 
 class PaperRows:
-    """The rows of the table by what they are about."""
+    """Find the rows of the table by what they are about."""
 
     def __init__(self, rows: Sequence[TableRow], scope: Scope) -> None:
         self.scope = scope
@@ -415,8 +416,8 @@ class PaperRows:
     def find(
         self, instance: str, trust: str, strategy: str, threshold: str, epsilon: float | None
     ) -> TableRow | None:
-        """The row shown under that threshold: where a strategy has no such threshold,
-        its proved one.
+        """Return the row shown under that threshold: if a strategy has no such
+        threshold, its proved one.
         """
         if strategy == "ttucb":
             trust = "none"
@@ -426,8 +427,8 @@ class PaperRows:
         return self.rows.get((instance, trust, strategy, mine, epsilon))
 
     def pairs(self, trust: str, one: tuple[str, str], other: tuple[str, str]) -> Iterator[RowPair]:
-        """Two strategies, each with its threshold, in all cells where runs of both
-        stopped.
+        """Yield two strategies, each with its threshold, in all cells in which runs of
+        both stopped.
         """
         for instance in self.scope.instances:
             for level in self.scope.levels[trust]:
@@ -437,7 +438,7 @@ class PaperRows:
                     yield RowPair(instance, level, first, second)
 
     def shown(self, instance: str, trust: str, threshold: str) -> list[TableRow]:
-        """The rows of one picture."""
+        """Return the rows of one picture."""
         names = dict.fromkeys(name for name, _ in (*STRATEGIES[trust], ("ttucb", "")))
         rows = list[TableRow | None]()
         for name in names:

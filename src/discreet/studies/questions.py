@@ -39,7 +39,7 @@ EPISODES = ("arm", "global", "global-yielding")
 
 
 class MeasuredCell(NamedTuple):
-    """One cell, and its row in the table."""
+    """Hold one cell, and its row in the table."""
 
     instance: str
     strategy: Strategy
@@ -47,13 +47,13 @@ class MeasuredCell(NamedTuple):
 
     @property
     def arms(self) -> Bernoulli:
-        """The instance itself."""
+        """Return the instance itself."""
         return benchmarks[self.instance]
 
 
 @dataclass(frozen=True)
 class StudyQuestion:
-    """What is simulated: strategies by part, some of them with a cap of their own."""
+    """Hold what is simulated: strategies by part, some of them with a cap of their own."""
 
     name: str
     title: str
@@ -61,7 +61,7 @@ class StudyQuestion:
     caps: dict[str, int]
 
     def make_studies(self, instances: Sequence[str], runs: int) -> dict[str, Study]:
-        """The parts by name."""
+        """Return the parts by name."""
         arms = {name: benchmarks[name] for name in instances}
         return {
             part: Study(arms, mine, runs, SEED, self.caps.get(part))
@@ -129,7 +129,7 @@ QUESTIONS: dict[str, Callable[[], StudyQuestion]] = {
 
 @dataclass(frozen=True)
 class QuestionScope:
-    """A question with its scope."""
+    """Hold a question with its scope."""
 
     question: StudyQuestion
     instances: tuple[str, ...]
@@ -138,7 +138,7 @@ class QuestionScope:
 
 
 def make_question_scope(name: str, runs: int | None = None, quick: bool = False) -> QuestionScope:
-    """A question by name; `quick` is the paper's main pair of instances with 100
+    """Return a question by name; `quick` is the paper's main pair of instances with 100
     runs, else all six with 1000.
     """
     if name not in QUESTIONS:
@@ -180,18 +180,20 @@ def _pair_cells(study: Study, table: "pl.DataFrame") -> Iterator[MeasuredCell]:
 
 
 def scale_by_log_delta(cell: MeasuredCell) -> float:
-    """Mean samples over log(1/δ); NaN if no run stopped."""
+    """Return the mean samples over log(1/δ); NaN if no run stopped."""
     mean = cell.row["mean"]
     return math.nan if mean is None else float(mean) / math.log(1 / cell.strategy.delta)
 
 
 Cells = Sequence[MeasuredCell]
 NEAR_LIMIT = 1.5
-"""So near a limit as δ → 0 counts as agreement at the smallest δ that is simulated."""
+"""Largest ratio to a limit as δ → 0 that counts as agreement at the smallest δ that is
+simulated.
+"""
 
 
 def judge_question(name: str, cells: Cells) -> tuple[Finding, ...]:
-    """The findings of a question."""
+    """Return the findings of a question."""
     checks: dict[str, list[Callable[[Cells], Finding | None]]] = {
         "beta": [_judge_half, _judge_ids, _judge_share_times],
         "adaptivity": [_judge_rounds_bound, _judge_cost_of_rounds, _judge_one_episode],
@@ -202,7 +204,7 @@ def judge_question(name: str, cells: Cells) -> tuple[Finding, ...]:
 
 
 def group_by_strategy(cells: Iterable[MeasuredCell]) -> dict[tuple[str, str], list[MeasuredCell]]:
-    """The cells of each instance and strategy in which runs stopped."""
+    """Group the cells in which runs stopped by instance and strategy."""
     found: dict[tuple[str, str], list[MeasuredCell]] = {}
     for cell in cells:
         if cell.row["mean"] is not None:
@@ -279,8 +281,8 @@ def _compute_time(cell: MeasuredCell) -> float:
 
 
 def compute_rounds_limit(cell: MeasuredCell) -> float:
-    """The bound on the rounds of a phased strategy, at its mean samples; infinite for
-    those that have none.
+    """Return the bound on the rounds of a phased strategy, at its mean samples;
+    infinite for those that have none.
     """
     if not cell.strategy.is_phased or cell.row["mean"] is None:
         return math.inf
@@ -359,8 +361,8 @@ def _judge_one_episode(cells: Cells) -> Finding | None:
 
 
 def compute_upper_constant(cell: MeasuredCell) -> float:
-    """What the theorems say E[τ]/log(1/δ) is at most, as δ → 0; infinite for bet-se,
-    which has none.
+    """Return what the theorems say E[τ]/log(1/δ) is at most, as δ → 0; infinite for
+    bet-se, which has none.
     """
     strategy, arms = cell.strategy, cell.arms
     share = float(strategy.beta) if strategy.sampling == "top-two" else 0.5
@@ -376,13 +378,13 @@ def compute_upper_constant(cell: MeasuredCell) -> float:
 
 
 def compute_lower_constant(cell: MeasuredCell) -> float:
-    """What no strategy of this trust can go below, as δ → 0."""
+    """Return what no strategy of this trust can go below, as δ → 0."""
     strategy: Strategy = cell.strategy
     return theory.tightest(cell.arms, strategy.epsilon, strategy.trust).value
 
 
 def _select_smallest_delta(cells: Cells) -> list[MeasuredCell]:
-    """The cells of the smallest δ in which runs stopped."""
+    """Return the cells of the smallest δ in which runs stopped."""
     found = [
         min(mine, key=lambda cell: cell.strategy.delta)
         for mine in group_by_strategy(cells).values()

@@ -32,7 +32,7 @@ COUNT_COLUMNS = ("runs", "unstopped", "errors")
 
 
 def make_table(folder: StudyFolder) -> "pl.DataFrame":
-    """The table of a study whose blocks are all there."""
+    """Make the table of a study whose blocks are all there."""
     import polars as pl
 
     times: dict[Any, float | None] = {}
@@ -55,14 +55,14 @@ def make_table(folder: StudyFolder) -> "pl.DataFrame":
 
 
 def add_seconds(table: "pl.DataFrame", seconds: list[float | None]) -> "pl.DataFrame":
-    """The table with one column more: how long each cell took."""
+    """Return the table with one column more: how long each cell took."""
     import polars as pl
 
     return table.with_columns(pl.Series("seconds", seconds, dtype=pl.Float64))
 
 
 def compute_statistics(results: Results) -> dict[str, Any]:
-    """What a simulation came to, as columns of the table."""
+    """Return what a simulation came to, as columns of the table."""
     summary = results.summary()
     names = ("runs", "unstopped", "errors", "mean", "median", "std", "sem")
     return {
@@ -90,7 +90,7 @@ def _make_row(cell: Cell, results: Results, times: dict[Any, float | None]) -> d
 
 
 def _compute_lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
-    """The tightest known for the strategy's kind of privacy, or None.
+    """Return the tightest bound known for the strategy's kind of privacy, or None.
 
     There is none for (ε, γ)-privacy and zCDP, for ζ > 0 and for arms that are neither
     Bernoulli nor Gaussian.
@@ -111,7 +111,7 @@ def _compute_lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | 
 
 @dataclass(frozen=True)
 class StudyStep:
-    """How far a study is, in runs: the cell that moved, and all of them."""
+    """Say how far a study is, in runs: the cell that moved, and all of them."""
 
     cell: str
     cell_done: int
@@ -166,7 +166,7 @@ def simulate_block(
     max_samples: int | None,
     calendar: Calendar | None = None,
 ) -> Results:
-    """Runs first … last − 1 of a cell, on one thread: what executors are sent."""
+    """Simulate runs first … last − 1 of a cell, on one thread: what executors are sent."""
     results = engine.simulate_quietly(
         instance, strategy, last - first, seed, max_samples, 1, None, first, calendar
     )
@@ -177,7 +177,7 @@ def simulate_block(
 
 @contextmanager
 def connect_dask(address: str, timeout: float = 10) -> Iterator[Executor]:
-    """An executor on the Dask cluster whose scheduler has this address, such as
+    """Yield an executor on the Dask cluster whose scheduler has this address, such as
     tcp://10.0.0.1:8786.
     """
     try:
@@ -241,7 +241,7 @@ def _warn_of_runs_without_end(study: Study) -> None:
 
 
 class _Meter:
-    """Counts runs and tells `progress`."""
+    """Count runs and tell `progress`."""
 
     def __init__(self, folder: StudyFolder, progress: OnStep | None) -> None:
         self.progress = progress
@@ -255,8 +255,8 @@ class _Meter:
         return self.runs - sum(min(block.last, self.runs) - block.first for block in missing)
 
     def add(self, cell: Cell, runs: int, within: int = 0) -> None:
-        """So many runs more are done for good, and so many of a block that is still
-        under way.
+        """Count so many runs more as done for good, and report so many of a block that
+        is still under way.
         """
         before = self.cells[cell]
         self.cells[cell] = min(self.runs, before + runs)
@@ -270,7 +270,7 @@ class _Meter:
 def _run_on_threads(
     folder: StudyFolder, work: list[Block], meter: _Meter, threads: int | None
 ) -> None:
-    """One block after the other, each on several threads."""
+    """Run one block after the other, each on several threads."""
     study = folder.study
     for block in work:
         cell = block.cell
@@ -292,8 +292,8 @@ def _run_on_threads(
 def _run_on_executor(
     folder: StudyFolder, work: list[Block], meter: _Meter, executor: Executor
 ) -> None:
-    """All blocks to the executor; those that finish are kept, whatever becomes of the
-    others.
+    """Send all blocks to the executor; those that finish are kept, whatever becomes of
+    the others.
     """
     waiting: dict[Future[Results], Block] = {}
     try:

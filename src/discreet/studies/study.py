@@ -38,7 +38,7 @@ from discreet.validation import (
 
 @dataclass(frozen=True)
 class Cell:
-    """One instance with one strategy."""
+    """Hold one instance with one strategy."""
 
     instance_name: str
     instance: Instance
@@ -46,14 +46,14 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """A few words for people."""
+        """Return a few words for readers."""
         return f"{self.instance_name}, {make_title(self.strategy)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Every instance with every strategy, `runs` times each. For several ε, δ or
-    thresholds, list one strategy for each.
+    """Simulate every instance with every strategy, `runs` times each. For several ε, δ
+    or thresholds, list one strategy for each.
     """
 
     instances: Mapping[str, Instance]
@@ -85,41 +85,41 @@ class Study:
                 raise InvalidInputError(f"{cell.title}: {error}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its parts."""
+        """Pickle by its parts."""
         numbers = (self.runs, self.seed, self.max_samples, self.left_out)
         days = (self.accrual, self.delay, self.deadline, self.enrolment, self.release)
         return Study, (dict(self.instances), self.strategies, *numbers, *days)
 
     def __eq__(self, other: object) -> bool:
-        """Equal if the same cells are simulated in the same order with the same
+        """Return whether the same cells are simulated in the same order with the same
         numbers.
         """
         return isinstance(other, Study) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        """Of the digest."""
+        """Return the hash of the digest."""
         return hash(self.digest)
 
     @property
     def calendar(self) -> Calendar | None:
-        """How people come and outcomes are told, or None."""
+        """Return how participants come and outcomes are recorded, or None."""
         days = (self.delay, self.deadline, self.enrolment, self.release)
         return make_calendar(self.accrual, *days)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells, instance by instance."""
+        """Return all cells, instance by instance."""
         pairs = itertools.product(self.instances.items(), self.strategies)
         return tuple(Cell(name, instance, strategy) for (name, instance), strategy in pairs)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what `to_dict` says."""
+        """Return the SHA-256 of what `to_dict` says."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types from which `from_dict` makes an equal study, unless it has
-        strategies of your own.
+        """Return plain types from which `from_dict` makes an equal study, unless it has
+        user strategies.
         """
         return {
             "instances": {name: instance.to_dict() for name, instance in self.instances.items()},
@@ -132,7 +132,7 @@ class Study:
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Study":
-        """The study that `to_dict` described."""
+        """Make the study that `to_dict` described."""
         if not isinstance(description, Mapping):
             raise InvalidInputError("not the description of a study")
         try:
@@ -154,16 +154,16 @@ class Study:
 
 
 def make_title(strategy: Strategy) -> str:
-    """A strategy in a few words: name, threshold, and what differs from the usual."""
+    """Describe a strategy in a few words: name, threshold, and what differs from the
+    usual.
+    """
     numbers = [f"ε = {strategy.epsilon:g}"] if strategy.epsilon is not None else []
     words = [strategy.shown, *numbers, f"δ = {strategy.delta:g}", str(strategy.threshold)]
     return ", ".join([*words, *filter(None, [describe_extras(strategy)])])
 
 
 def describe_extras(strategy: Strategy) -> str:
-    """The parts that differ from the preset and have no column of their own, as
-    words.
-    """
+    """Describe the parts that differ from the preset and have no column of their own."""
     usual = {"gamma": None, "rho": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
     usual |= {"indifference_zone": 0.0, "target_difference": 0.0, "outcomes": YES_NO, "sigma": None}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
@@ -190,7 +190,7 @@ def _check_instances(instances: Any) -> None:
 
 
 def _check_strategies(strategies: Any) -> tuple[Strategy, ...]:
-    """The strategies, if each is one, is there once and can be written down."""
+    """Return the strategies, if each is one, is there once and can be written down."""
     if not isinstance(strategies, list | tuple) or not strategies:
         raise InvalidInputError("a study needs a list of one or more strategies")
     for strategy in strategies:
@@ -327,14 +327,14 @@ def _read_instance(name: str, value: Any) -> Instance:
 
 
 class ExpandedEntry(NamedTuple):
-    """Strategies of a file, and in words what of it fits none."""
+    """Hold the strategies of an entry of a file, and in words what of it fits none."""
 
     strategies: list[Strategy]
     unfit: list[str]
 
 
 def _expand_entry(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> ExpandedEntry:
-    """Every combination of what one entry lists."""
+    """Make every combination of what one entry lists."""
     preset = entry.get("preset")
     if preset not in PRESETS:
         raise InvalidInputError(f"unknown preset {quote(preset)}: use one of {', '.join(PRESETS)}")
@@ -361,7 +361,7 @@ def _expand_entry(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> 
 
 
 def _list_axes(preset: str, given: dict[str, Any], shared: dict[str, Any]) -> dict[str, list[Any]]:
-    """The values of each option, as a list; each is checked alone."""
+    """Return the values of each option, as a list; each is checked alone."""
     _check_keys(f"strategy {preset}", given, OPTION_CHECKS)
     both = {**shared, **given}
     axes = {key: value if isinstance(value, list) else [value] for key, value in both.items()}
@@ -374,7 +374,7 @@ def _list_axes(preset: str, given: dict[str, Any], shared: dict[str, Any]) -> di
 
 
 def _make_strategy(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
-    """The strategy, or if `skip` in words why there is none with these options."""
+    """Make the strategy, or if `skip` say why there is none with these options."""
     words = ", ".join([preset, *(f"{key} = {value}" for key, value in options.items())])
     try:
         return PRESETS[preset](**options)
