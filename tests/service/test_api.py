@@ -1,5 +1,7 @@
 """The API in front of a store."""
 
+import asyncio
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,10 +13,13 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import auth
+from discreet.service.auth import Visitor
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import POLICY, REPORT_POLICY
 from discreet.trials.names import quote_name, unquote_name
+from discreet.trials.status import AskResult
+from discreet.trials.verbs import ASK, AskBody
 from tests.support.clock import Clock
 from tests.support.service import Service, serving
 
@@ -344,3 +349,19 @@ def test_what_is_read_is_what_was_written(client: httpx.Client) -> None:
         ),
     )
     assert text.json()["epsilon"] == 0.1 + 0.2
+
+
+def test_an_event_loop_runs_tasks_without_threads_that_wait(service: Service) -> None:
+    Trial.create(service.home.url, "dose", ["a", "b"], bet_se(0.1, 1.0), 500).close()
+    trial = service.home.trial("dose")
+    before = threading.active_count()
+
+    async def ask() -> list[AskResult]:
+        answers = asyncio.gather(*[trial.call(ASK, AskBody(), None, Visitor()) for _ in range(20)])
+        await asyncio.sleep(0)
+        assert threading.active_count() <= before + 1
+        return await answers
+
+    ids = {one.id for batch in asyncio.run(ask()) for one in batch.assignments}
+    assert len(ids) == 20
+    assert trial.verify().intact

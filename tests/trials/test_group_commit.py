@@ -1,6 +1,5 @@
 """Callers of one process share a transaction: nobody notices but by the time."""
 
-import asyncio
 import signal
 import threading
 import time
@@ -21,7 +20,6 @@ from discreet.trials.inputs import MAX_BATCH
 from discreet.trials.store.database import Database
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transaction import TrialTransaction
-from discreet.trials.verbs import ASK, AskBody
 from tests.support.clock import Clock
 from tests.support.stores import create
 
@@ -407,19 +405,3 @@ def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
     for thread in threads:
         thread.join(10)
     assert order == ["0", "1", "2", "3", "4"]
-
-
-def test_an_event_loop_runs_tasks_without_threads_that_wait(url: str) -> None:
-    trial = create(url, strategy=BETS)
-    before = threading.active_count()
-
-    async def ask() -> list[Any]:
-        tasks = [trial._make_task(ASK, AskBody()) for _ in range(20)]
-        answers = asyncio.gather(*[trial._group.run_async(task) for task in tasks])
-        await asyncio.sleep(0)
-        assert threading.active_count() <= before + 1
-        return await answers
-
-    ids = {one.id for batch in asyncio.run(ask()) for one in batch.assignments}
-    assert len(ids) == 20
-    assert trial.verify().intact

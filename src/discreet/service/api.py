@@ -108,7 +108,9 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 "this is nested more deeply than anything the service accepts"
             ) from None
         query = query_of(request, endpoint) if request.scope["query_string"] else {}
-        trial = await home.opened(name) if name else None
+        trial = home.open_trials.get(name)
+        if trial is None and name:
+            trial = await home.run(home.trial, name)
         if trial is not None and (text := headers.get(HEAD)) is not None:
             head = Head.parse(text)
             if not trial.is_known(head):

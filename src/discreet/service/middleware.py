@@ -6,6 +6,7 @@ import asyncio
 import re
 import secrets
 import time
+from dataclasses import dataclass
 from itertools import count
 
 from starlette.exceptions import HTTPException
@@ -14,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from discreet.service import observability
 from discreet.service.limits import (
     MOST_BYTES,
-    Bounds,
     RequestInfo,
     SlowError,
     TooLargeError,
@@ -89,7 +89,8 @@ class RequestMiddleware:
         info = RequestInfo(f"{self._start}{next(self._numbers):08x}", address_of(scope))
         scope["request_info"] = info
         scope["path"] = scope["raw_path"].decode("latin-1")  # %2F is no separator
-        limits, body = self._home.limits, RequestBody(receive, self._home.bounds)
+        limits, bounds = self._home.limits, self._home.bounds
+        body = RequestBody(receive, bounds.patience, time.monotonic() + bounds.whole)
         status, began = 0, time.perf_counter()
 
         async def send_with_headers(message: Message) -> None:
@@ -151,26 +152,28 @@ def check_head(scope: Scope) -> None:
         raise HTTPException(400)
 
 
+@dataclass
 class RequestBody:
     """The body of a request: limit its size, and how long it may take to arrive."""
 
-    def __init__(self, receive: Receive, bounds: Bounds) -> None:
-        self.timed_out = False
-        self._receive = receive
-        self._size = 0
-        self._is_complete = False
-        self._patience = bounds.patience
-        self._until = time.monotonic() + bounds.whole
+    receive_part: Receive
+    patience: float
+    """Seconds to wait for the next part."""
+    until: float
+    """Monotonic time by which the body must be complete."""
+    timed_out: bool = False
+    _size: int = 0
+    _is_complete: bool = False
 
     async def receive(self) -> Message:
         """Return the next part; wait without a limit once the body is complete, as then
         only a disconnection is still to come.
         """
         if self._is_complete:
-            return await self._receive()
+            return await self.receive_part()
         try:
-            async with asyncio.timeout(min(self._patience, self._until - time.monotonic())):
-                message = await self._receive()
+            async with asyncio.timeout(min(self.patience, self.until - time.monotonic())):
+                message = await self.receive_part()
         except TimeoutError:
             self.timed_out = True
             raise SlowError(SLOW) from None

@@ -116,7 +116,11 @@ class ServedTrial(Trial):
     ) -> Result:
         """Do a verb for a visitor while the event loop serves others."""
         task = self._make_task(verb, body, key, visitor.who, visitor.site)
-        return await self._group.run_async(task)
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        task.wake = lambda: loop.call_soon_threadsafe(done.set)
+        self._group.submit(task)
+        await done.wait()
+        return task.get()
 
     def make_due_releases(self) -> None:
         """Expire late outcomes and make scheduled releases, unasked: the audit trail
@@ -221,7 +225,7 @@ class Home:
         self._computing = ThreadPoolExecutor(1, "computation")
         self._computed = Remembered[Any](KEPT_RESULTS)
         self._opening = threading.Lock()
-        self._trials: dict[str, ServedTrial] = {}
+        self.open_trials: dict[str, ServedTrial] = {}
         self._seen = Remembered[Seen](KEPT, FRESH)
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
         """What is done once for all who want it at the same moment, such as looking a
@@ -294,7 +298,7 @@ class Home:
         self.forecasts.close()
         self._computing.shutdown(cancel_futures=True)
         self._threads.shutdown()
-        for trial in self._trials.values():
+        for trial in self.open_trials.values():
             trial.close()
         self.store.close()
         self._noting.close()
@@ -303,24 +307,19 @@ class Home:
 
     def trial(self, name: str) -> ServedTrial:
         """Return the trial of a name, opened once."""
-        if found := self._trials.get(name):
+        if found := self.open_trials.get(name):
             return found
         with self._opening:
-            if found := self._trials.get(name):
+            if found := self.open_trials.get(name):
                 return found
             self.check_there(name)
             found = cast(ServedTrial, ServedTrial.open(self.url, name, user=self.who))
-            self._trials[name] = found
-            spare = list(self._trials)[:-MAX_OPEN_TRIALS]
-            closed = [self._trials.pop(one) for one in spare]
+            self.open_trials[name] = found
+            spare = list(self.open_trials)[:-MAX_OPEN_TRIALS]
+            closed = [self.open_trials.pop(one) for one in spare]
         for one in closed:
             one.close()
         return found
-
-    async def opened(self, name: str) -> ServedTrial:
-        """Return the trial of a name; the event loop serves others while it is opened."""
-        known = self._trials.get(name)
-        return known if known is not None else await self.run(self.trial, name)
 
     def as_user(self, name: str, visitor: Visitor) -> TrialUser:
         """A trial, for whoever calls: bound to the site of its token, which was checked

@@ -3,7 +3,6 @@
 A commit waits for the disk. Tasks that are queued meanwhile share the next transaction.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -90,19 +89,11 @@ class GroupCommit:
         """
         done = threading.Event()
         task.wake = done.set
-        self._submit(task)
+        self.submit(task)
         done.wait()
         return task.get()
 
-    async def run_async(self, task: Task[Result]) -> Result:
-        """Run a task while the event loop serves others, and return its result."""
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-        task.wake = lambda: loop.call_soon_threadsafe(done.set)
-        self._submit(task)
-        await done.wait()
-        return task.get()
-
-    def _submit(self, task: Task[Any]) -> None:
+    def submit(self, task: Task[Any]) -> None:
         """Queue a task, and start to write unless the writer is at work."""
         with self._lock:
             self._queue.append(task)
