@@ -434,9 +434,11 @@ def test_whoever_gets_an_answer_again_is_noted(url: str) -> None:
     assert bob.ask(key="visit-1").assignments == (one,)
     assert bob.unblind(one.id, "a fever", key="unblind-1") == arm
     new = ann.reissue(one.id, key="reissue-1")
+    assert ann.reissue(one.id, key="reissue-1") == new
     assert bob.reissue(one.id, key="reissue-1") == new
     noted = [entry.action for entry in trial.audit_trail() if entry.user == "Bob"]
     assert noted == ["reissue again", "unblind again", "ask again"]
+    assert not [one for one in trial.audit_trail() if one.user == "Ann" and "again" in one.action]
     assert trial.verify().intact
 
 

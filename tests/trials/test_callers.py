@@ -75,7 +75,7 @@ def test_callers_of_one_commit_are_noted_each(url: str) -> None:
     one, two = leeds.ask().assignments[0], lyon.ask().assignments[0]
     leeds.tell(one.id, 1)
     lyon.tell(two.id, 0)
-    assert [entry.who for entry in trial.audit_trail()[:2]] == ["clerk", "nurse"]
+    assert [entry.user for entry in trial.audit_trail()[:2]] == ["clerk", "nurse"]
 
 
 # --- requests -------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_what_is_refused_can_be_asked_again(url: str) -> None:
 
 @pytest.mark.parametrize("outcome", [0.0, 1.0])
 def test_of_a_request_no_outcome_is_kept(outcome: float, url: str) -> None:
-    """What is kept follows from the trial's secret, the id and the key alone."""
+    """What is kept follows from the trial's secret, the id, the key and the caller."""
     trial = create(url, strategy=BETS)
     id = trial.ask().assignments[0].id
     trial.tell(id, outcome, key="k")
@@ -157,9 +157,10 @@ def test_of_a_request_no_outcome_is_kept(outcome: float, url: str) -> None:
         secret = bytes(connection.execute(sa.select(schema.secrets.c.key)).scalar_one())
         hash, answer = connection.execute(sa.select(schema.requests)).one()[1:]
     about = hmac.digest(secret, canonical([id]).encode(), "sha256").hex()
-    told = {"new": 1, "before": [], "late": []}
+    told = {"new": 1, "already_told": [], "late": []}
     assert bytes(hash) == hmac.digest(secret, b"\0k", "sha256")
-    assert answer == canonical({"said": ["tell", about], "answer": told})
+    stored = {"request": ["tell", about], "user": trial.user, "answer": told}
+    assert answer == canonical(stored)
 
 
 def test_a_site_learns_nothing_of_a_participant_of_another_site(url: str) -> None:

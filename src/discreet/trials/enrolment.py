@@ -45,15 +45,12 @@ class Arrivals(NamedTuple):
 
 def ask(tx: TrialTransaction, body: AskBody, key: str | None = None) -> AskResult | None:
     """Assign the next participants of the open round, up to its end, and return those
-    who came before. Return None if a round must be opened first. The audit trail notes
-    who gets the answer of an earlier request.
+    who came before. Return None if a round must be opened first.
     """
     site = _choose_site(tx, body)
     numbers = None if key is None else idempotency.find_asked(tx, body, site, key)
     if numbers is None:
         numbers = _assign(tx, body, site, key)
-    else:
-        tx.audit("ask again", len(numbers), site)
     return None if numbers is None else _make_result(tx, body, numbers)
 
 

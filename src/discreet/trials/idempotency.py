@@ -43,7 +43,7 @@ def run_once(
 
     An id that was reissued is unknown, and the request that did it may come again: so
     the participants of a caller who is bound to a site are recognised by number. The
-    audit trail notes who gets an id or an arm again.
+    audit trail notes who gets an id or an arm by the key of somebody else.
     """
     hash_with_secret = tx.tables.hash_with_secret
     hash = hash_with_secret(key_text(verb.name, key))
@@ -55,11 +55,11 @@ def run_once(
         stored = json.loads(text)
         if stored["request"] != request:
             raise InvalidInputError(OTHER_REQUEST)
-        if verb.name in (REISSUE.name, UNBLIND.name):
+        if verb.name in (REISSUE.name, UNBLIND.name) and stored["user"] != tx.user:
             tx.audit(f"{verb.name} again", 1)
         return msgspec.convert(stored["answer"], verb.result)
     result = work(tx, body)
-    answer = canonical({"request": request, "answer": msgspec.to_builtins(result)})
+    answer = canonical({"request": request, "user": tx.user, "answer": msgspec.to_builtins(result)})
     tx.tables.insert_answer(hash, answer)
     return result
 
@@ -74,7 +74,8 @@ def find_asked(
     tx: TrialTransaction, body: AskBody, site: str | None, key: str
 ) -> dict[int, int] | None:
     """Return the participants of the answer that an `ask` has had, by their places in
-    the list; None if the key is new. (A request that got nobody is new.)
+    the list; None if the key is new. (A request that got nobody is new.) The audit
+    trail notes who gets them by the key of somebody else.
     """
     text = tx.tables.find_answer(tx.tables.hash_with_secret(key_text("ask", key)))
     if text is None:
@@ -83,6 +84,8 @@ def find_asked(
     for name, value in _describe(tx, body, site).items():
         if value is not None and value != stored["request"][name]:
             raise InvalidInputError(OTHER_ASK)
+    if stored["user"] != tx.user:
+        tx.audit("ask again", len(stored["numbers"]), site)
     return {int(place): number for place, number in stored["numbers"].items()}
 
 
@@ -91,7 +94,7 @@ def store_asked(
 ) -> None:
     """Store which participants an `ask` was answered with."""
     hash = tx.tables.hash_with_secret(key_text("ask", key))
-    answer = {"request": _describe(tx, body, site), "numbers": numbers}
+    answer = {"request": _describe(tx, body, site), "user": tx.user, "numbers": numbers}
     tx.tables.insert_answer(hash, canonical(answer))
 
 
