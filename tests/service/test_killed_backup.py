@@ -18,13 +18,13 @@ PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
 KILLED = """
 import os, signal, sys
 from discreet.cli import main
-from discreet.trials.store.database import Whole
-usual = Whole.copy
+from discreet.trials.store.database import AllTrials
+usual = AllTrials.copy
 def copy(self, *about):
     usual(self, *about)
     self.connection.commit()
     os.kill(os.getpid(), signal.SIGKILL)
-Whole.copy = copy
+AllTrials.copy = copy
 main(sys.argv[1:])
 """
 """The command line, in a process that dies when it has copied a trial."""

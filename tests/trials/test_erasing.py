@@ -184,7 +184,7 @@ def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) ->
             found.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in postgresql.FOR_NOW
         ]
     assert shown == ["30s", "0", "notice"]
-    trial._store.dialect._vacuum.rests = 0.0  # type: ignore[attr-defined]
+    trial._database.dialect._vacuum.rests = 0.0  # type: ignore[attr-defined]
     trial.expire()
     assert not trial.status().erasing
 
