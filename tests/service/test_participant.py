@@ -63,9 +63,9 @@ def test_the_question_has_all_that_randomising_needs(home: Home, base: str) -> N
     trial = start(home, bet_se(0.1, 2.0, trust="local", outcomes="numbers"), range=(0, 10))
     batch = trial.ask(1)
     found = call(base, "question", invited(home, batch.assignments[0].id)).json()
-    numbers = {name: found[name] for name in ("epsilon", "low", "high", "middle", "gamma")}
-    assert numbers == {"epsilon": 2.0, "low": 0.0, "high": 10.0, "middle": 0.5, "gamma": None}
-    assert found["middle"] == batch.middle_level
+    numbers = {name: found[name] for name in ("epsilon", "low", "high", "middle_level", "gamma")}
+    assert numbers == {"epsilon": 2.0, "low": 0.0, "high": 10.0, "middle_level": 0.5, "gamma": None}
+    assert found["middle_level"] == batch.middle_level
     assert found["fraction"] == ["2", "1"]
     assert (found["state"], found["person"], found["published"]) == ("open", 1, False)
     assert found["script"] == script_hash() == trial.protocol.script

@@ -144,7 +144,7 @@ def law_of(reward: float, epsilon: float, middle: float | None) -> dict[int, flo
 def test_responses_have_their_law(lab_page: "Page") -> None:
     """Each value as often as it should be, false alarm 1e-9 a count."""
     for outcome, epsilon, middle in [(0.3, 0.1, None), (0.7, 1.5, 0.25)]:
-        settings = json.dumps({"epsilon": epsilon, "middle": middle})
+        settings = json.dumps({"epsilon": epsilon, "middle_level": middle})
         seen = counts(lab_page, f"respond({outcome}, {settings}, random).value")
         assert p_value(seen, law_of(outcome, epsilon, middle)) > ALARM, settings
 
@@ -154,7 +154,7 @@ def test_a_response_keeps_its_epsilon(lab_page: "Page") -> None:
     another, by exact bounds of 1e-9 each; and it is not far from it.
     """
     for middle in (None, 0.5):
-        settings = json.dumps({"epsilon": 2.0, "middle": middle})
+        settings = json.dumps({"epsilon": 2.0, "middle_level": middle})
         seen = [counts(lab_page, f"respond({one}, {settings}, random).value") for one in (0, 1)]
         for outcome in (0, 1):
             assert p_value(seen[outcome], law_of(outcome, 2.0, middle)) > ALARM, settings
@@ -191,7 +191,7 @@ def test_chances_of_exponentials(lab_page: "Page") -> None:
 def test_a_large_epsilon_is_quick_and_truthful(lab_page: "Page") -> None:
     """Were a lie sent with chance e^-50, one of these would be with 4e-18."""
     for epsilon in (50, 1000, 1e9):
-        draw = f"respond(1, {{ epsilon: {epsilon}, middle: 0.5 }}, random).value"
+        draw = f"respond(1, {{ epsilon: {epsilon}, middle_level: 0.5 }}, random).value"
         assert set(counts(lab_page, draw, draws=2000)) == {CENTRE_UNITS}
 
 
@@ -262,7 +262,7 @@ def test_outcomes_are_rounded_by_the_very_fraction(lab_page: "Page") -> None:
         top = reward.numerator * units[-1] - below * reward.denominator
         bottom = (above - below) * reward.denominator
         length = (len(f"{bottom:x}") + 1) // 2
-        settings = {"epsilon": 1e9, "middle": middle, "low": low, "high": high}
+        settings = {"epsilon": 1e9, "middle_level": middle, "low": low, "high": high}
         for drawn, level in ((top - 1, at + 1), (top, at)):
             tape = [*drawn.to_bytes(length), level]
             cases.append([outcome, {**settings, "direction": direction}, tape])
@@ -287,7 +287,7 @@ def test_chance_comes_from_the_systems_bytes_alone(page: "Page", scripts: str) -
       for (const name of ["random", "exp", "expm1", "log", "pow", "round", "floor"]) {
         Math[name] = () => { throw new Error(name); };
       }
-      const all = [{}, { middle: 0.5 }, { gamma: 0.1, noise: 3 }];
+      const all = [{}, { middle_level: 0.5 }, { gamma: 0.1, noise: 3 }];
       const values = all.map((more) => respond(0.3, { epsilon: 0.7, ...more }).value);
       crypto.getRandomValues = () => { throw new Error("no bytes"); };
       return [values, all.map((more) => {
@@ -345,8 +345,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"epsilon": 1.0},
     {"epsilon": 1e-05, "range": (0, 10), "direction": "min"},
     {"epsilon": 50.0, "range": (-2.5, 1e20)},
-    {"epsilon": 3.0, "middle": 0.5},
-    {"epsilon": 1.5, "middle": 17 / 1024, "range": (1e-7, 1), "direction": "min"},
+    {"epsilon": 3.0, "middle_level": 0.5},
+    {"epsilon": 1.5, "middle_level": 17 / 1024, "range": (1e-7, 1), "direction": "min"},
     {"epsilon": 0.1, "gamma": 1e-06},
     {"epsilon": 2.0, "gamma": 0.25, "range": (0, 10)},
 ]
@@ -425,7 +425,7 @@ def settings_of(trial: Trial, middle: float | None) -> dict[str, Any]:
     """What a page has to know of a trial."""
     protocol, strategy = trial.protocol, trial.protocol.strategy
     return {
-        **{"epsilon": strategy.epsilon, "gamma": strategy.gamma, "middle": middle},
+        **{"epsilon": strategy.epsilon, "gamma": strategy.gamma, "middle_level": middle},
         **{"low": protocol.low, "high": protocol.high, "direction": protocol.direction},
         **{"out_of_range": protocol.out_of_range, "noise": response_noise(strategy)},
     }
@@ -458,9 +458,9 @@ IMPOSSIBLE: list[tuple[list[Any], str]] = [
     ([0.731317, {"epsilon": 1, "direction": "up"}], "max or min"),
     ([0.731317, {"epsilon": 1, "low": 2, "high": 1}], "range must be two numbers"),
     ([0.731317, {"epsilon": 1, "low": 0, "high": "1"}], "range must be two numbers"),
-    ([0.731317, {"epsilon": 2, "middle": 0.3}], "level that was announced"),
-    ([0.731317, {"epsilon": 2, "middle": 1 / 1024}], "level that was announced"),
-    ([0.731317, {"epsilon": 2, "middle": 0.5, "gamma": 0.1}], "not both"),
+    ([0.731317, {"epsilon": 2, "middle_level": 0.3}], "level that was announced"),
+    ([0.731317, {"epsilon": 2, "middle_level": 1 / 1024}], "level that was announced"),
+    ([0.731317, {"epsilon": 2, "middle_level": 0.5, "gamma": 0.1}], "not both"),
     ([0.731317, {"epsilon": 2, "gamma": 1}], "strictly between 0 and 1"),
     ([0.731317, {"epsilon": 2, "gamma": 0.1}], "need noise"),
 ]

@@ -49,7 +49,7 @@ class Question(msgspec.Struct):
     high: float
     direction: str
     out_of_range: str
-    middle: float | None
+    middle_level: float | None
     gamma: float | None
     noise: float | None
     """The standard deviation of Gaussian noise, in rewards."""
@@ -115,7 +115,7 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
         high=protocol.high,
         direction=protocol.direction,
         out_of_range=protocol.out_of_range,
-        middle=asked.middle_level,
+        middle_level=asked.middle_level,
         gamma=strategy.gamma,
         noise=response_noise(strategy),
         script=protocol.script,

@@ -34,7 +34,7 @@ if (document.getElementById("answering")) {
 // --- what a person may read ----------------------------------------------------------------
 
 /** The levels that may be sent, as outcomes, the worst first. */
-export function levelsOf({ middle, low, high, direction }) {
+export function levelsOf({ middle_level: middle, low, high, direction }) {
   const rewards = middle === null ? [0, 1] : [0, middle, 1];
   return rewards.map((one) => outcomeOf(one, { low, high, direction }));
 }
@@ -51,14 +51,14 @@ export function recipe(epsilon) {
 /** The response that the own coin of a person made: nothing is randomised here. */
 export function coined(outcome, { epsilon, low, high, direction }) {
   const value = (outcome === high) === (direction === "max") ? 1 : 0;
-  return { mechanism: "rr", epsilon, gamma: null, middle: null, value, low, high, direction };
+  return { mechanism: "rr", epsilon, gamma: null, middle_level: null, value, low, high, direction };
 }
 
 function outcomeOf(reward, { low, high, direction }) {
   return direction === "max" ? low + reward * (high - low) : high - reward * (high - low);
 }
 
-function unitsOf({ gamma, middle }) {
+function unitsOf({ gamma, middle_level: middle }) {
   return gamma !== null ? 2 ** 20 : middle !== null ? 1024 : 1;
 }
 
@@ -145,7 +145,7 @@ function showQuestion(left) {
   at("yesno").hidden = !asked.yes_no;
   at("number").hidden = asked.yes_no;
   write("figure-hint", `A number from ${asked.low} to ${asked.high}.`);
-  const coins = asked.yes_no && asked.gamma === null && asked.middle === null;
+  const coins = asked.yes_no && asked.gamma === null && asked.middle_level === null;
   at("coins").hidden = !coins;
   if (coins) {
     write("recipe", recipe(asked.epsilon));
@@ -286,7 +286,7 @@ function sample(outcome) {
 
 /** How often each level was sent, with the odds beside it. */
 function countsTable(found) {
-  const levels = asked.middle === null ? [1, 0] : [1, asked.middle, 0];
+  const levels = asked.middle_level === null ? [1, 0] : [1, asked.middle_level, 0];
   const heads = ["True answer", ...levels.map((one) => `Sent: ${named(outcomeOf(one, asked))}`)];
   const rows = found.map(([outcome, sent]) => [
     named(outcome),

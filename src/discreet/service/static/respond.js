@@ -25,7 +25,7 @@ const SPAN = /^([^:]+):([^:]+):(max|min)$/;
  *
  * `settings` are those of the protocol: `epsilon`; `low`, `high`, `direction` ("max" or
  * "min") and `out_of_range` ("refuse" or "clip"), where they are not 0, 1, max and refuse;
- * `middle`, where the trial announced a middle level; or `gamma` and `noise`, the standard
+ * `middle_level`, where the trial announced a middle level; or `gamma` and `noise`, the standard
  * deviation of Gaussian noise in rewards, which the trial knows by its mechanism's own map.
  */
 export function respond(outcome, settings, random = systemBytes) {
@@ -57,7 +57,7 @@ export function odds(epsilon, levels = 2) {
 }
 
 /** A response as the one word that `Response.parse` reads. */
-export function wordOf({ mechanism, epsilon, gamma, middle, value, low, high, direction }) {
+export function wordOf({ mechanism, epsilon, gamma, middle_level: middle, value, low, high, direction }) {
   const levels = [epsilon, gamma ?? middle].filter((one) => one !== null).map(written);
   const usual = low === 0 && high === 1 && direction === "max";
   const span = usual ? "" : `@${written(low)}:${written(high)}:${direction}`;
@@ -81,7 +81,7 @@ function parsed(word) {
   const [, low, high, direction] = SPAN.exec(span);
   const value = Number(numbers.pop());
   const [epsilon, ...more] = numbers.map(readNumber);
-  const extra = more.map((number) => [mechanism === "levels" ? "middle" : "gamma", number]);
+  const extra = more.map((number) => [mechanism === "levels" ? "middle_level" : "gamma", number]);
   const ends = { low: readNumber(low), high: readNumber(high), direction };
   const checked = check({ epsilon, ...Object.fromEntries(extra), ...ends });
   const known = checked.mechanism === "gauss" || levelsOf(checked).map(Number).includes(value);
@@ -99,7 +99,7 @@ export function readNumber(text) {
 // --- what is allowed ---------------------------------------------------------------------
 
 /** The settings of a response with none left out, and the mechanism they mean. */
-function check({ epsilon, gamma = null, middle = null, low = 0, high = 1, direction = "max" }) {
+function check({ epsilon, gamma = null, middle_level: middle = null, low = 0, high = 1, direction = "max" }) {
   if (!(typeof epsilon === "number" && epsilon >= 1e-12 && epsilon <= 1e9)) {
     throw new Error("epsilon must be a number between 1e-12 and 1e9.");
   }
@@ -112,7 +112,7 @@ function check({ epsilon, gamma = null, middle = null, low = 0, high = 1, direct
   const units = typeof middle === "number" ? middle * PLACES : NaN;
   const announced = Number.isInteger(units) && units >= PLACES / 64 && units <= (PLACES * 63) / 64;
   if (middle !== null && !announced) {
-    throw new Error("middle must be the level that was announced with the assignment.");
+    throw new Error("middle_level must be the level that was announced with the assignment.");
   }
   const numbers = typeof low === "number" && typeof high === "number";
   const within = numbers && -LARGEST <= low && low < high && high <= LARGEST;
@@ -123,11 +123,11 @@ function check({ epsilon, gamma = null, middle = null, low = 0, high = 1, direct
     throw new Error("direction must be max or min.");
   }
   const mechanism = gamma !== null ? "gauss" : middle !== null ? "levels" : "rr";
-  return { mechanism, epsilon, gamma, middle, low, high, direction };
+  return { mechanism, epsilon, gamma, middle_level: middle, low, high, direction };
 }
 
 /** What may be sent, in units: whole numbers from the worst level to the best. */
-function levelsOf({ middle }) {
+function levelsOf({ middle_level: middle }) {
   return middle === null ? [0n, 1n] : [0n, BigInt(middle * PLACES), BigInt(PLACES)];
 }
 
