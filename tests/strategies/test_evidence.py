@@ -72,5 +72,5 @@ def test_money_is_the_evidence_of_bets() -> None:
     step(run)
     book = run.book  # type: ignore[attr-defined]
     shares = np.array([np.nan if one is None else one for one in run.measure_evidence()])
-    wanted = np.where(book.out, 1.0, np.clip(book.money / math.log(10), 0, 0.999))
+    wanted = np.where(book.eliminated, 1.0, np.clip(book.log_wealth / math.log(10), 0, 0.999))
     np.testing.assert_allclose(shares[[0, 2]], wanted[[0, 2]], rtol=1e-6)

@@ -176,7 +176,7 @@ def test_noise_of_a_margin_that_is_not_paid_for_is_caught(
             for _ in range(60):
                 lead = float(rng.geometric(p) - rng.geometric(p))
                 margins.append(Margin(1, 0, (1, 1), lead))
-            pair = run.pair(1, 0, margins)
+            pair = run.compare(1, 0, margins)
             count += pair.p_value() <= ALPHA
         return count
 
@@ -233,9 +233,9 @@ def test_least_doubt_against_the_formula() -> None:
 def test_a_pair_seen_from_the_other_arm_is_turned() -> None:
     run: Any = new_live_run(STRATEGIES["margins"], 2, 4000, Randomisation("simple"))
     margins = [Margin(1, 0, (40, 50), 20.0), Margin(0, 1, (30, 30), 3.0)]
-    there = run.pair(1, 0, [margins[0], margins[1].reverse()])
-    back = run.pair(0, 1, [margins[0].reverse(), margins[1]])
+    there = run.compare(1, 0, [margins[0], margins[1].reverse()])
+    back = run.compare(0, 1, [margins[0].reverse(), margins[1]])
     assert back.difference == pytest.approx(-there.difference)
     assert back.p_value() == pytest.approx(there.p_value())
     assert [-end for end in back.interval(0.1)[::-1]] == pytest.approx(there.interval(0.1))
-    assert run.pair(0, 1) is None
+    assert run.compare(0, 1) is None
