@@ -1,6 +1,8 @@
-"""What `make bench` prints: ratios within one run, and how the cost grows. Nothing here
-asserts a time.
+"""Print ratios within one run, and how the cost grows: `make bench`, or with the names of
+some benchmarks `python -m benchmarks store service`. Nothing here asserts a time.
 """
+
+import sys
 
 from benchmarks import (
     bench_crowds,
@@ -11,10 +13,15 @@ from benchmarks import (
     bench_verify,
 )
 
+BENCHMARKS = {
+    "theory": bench_theory.run,
+    "engine": bench_engine.run,
+    "store": bench_store.run,
+    "verify": bench_verify.run,
+    "crowds": bench_crowds.run,
+    "service": bench_service.run,
+}
+
 if __name__ == "__main__":
-    bench_theory.run()
-    bench_engine.run()
-    bench_store.run()
-    bench_verify.run()
-    bench_crowds.run()
-    bench_service.run()
+    for name in sys.argv[1:] or BENCHMARKS:
+        BENCHMARKS[name]()

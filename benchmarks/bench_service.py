@@ -69,9 +69,12 @@ class Pace(NamedTuple):
 
 
 def _clients(ports: list[int], secret: str, seconds: float, keys: bool, found: Any) -> None:
-    crowd = Crowd(ports, secret, CLIENTS, keys)
-    found.put(crowd.call(seconds))
-    crowd.close()
+    try:
+        crowd = Crowd(ports, secret, CLIENTS, keys)
+        found.put(crowd.call(seconds))
+        crowd.close()
+    except Exception as error:  # the process that waits must hear of it
+        found.put(error)
 
 
 def by_service(ports: list[int], secret: str, seconds: float = SECONDS, keys: bool = True) -> Pace:
@@ -80,8 +83,11 @@ def by_service(ports: list[int], secret: str, seconds: float = SECONDS, keys: bo
     found: Any = context.Queue()
     crowd = context.Process(target=_clients, args=(ports, secret, seconds, keys, found))
     crowd.start()
-    people, took, cpu = found.get()
+    paces = found.get()
     crowd.join()
+    if isinstance(paces, Exception):
+        raise paces
+    people, took, cpu = paces
     took.sort()
     place = int(0.99 * (len(took) - 1))
     return Pace(people / seconds, statistics.median(took), took[place], len(took), cpu)

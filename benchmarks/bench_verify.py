@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from discreet import Strategy, ctb_tt, gauss_tt, ttucb, verify_transcript
-from discreet.trials.protocol import canonical
-from discreet.trials.record import Event, chain_hash, first_event, new_state
+from discreet.trials.record import new_state, next_event
 from discreet.trials.status import Verification
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
@@ -31,13 +30,16 @@ STRATEGIES = (
 def long_trial(url: str, strategy: Strategy) -> Trial:
     """A trial of arms that are alike."""
     trial, rng = Trial.create(url, strategy.name, ARMS, strategy, 2**30), random.Random(0)
-    now, written = new_state(trial.protocol), [first_event(trial.protocol_hash)]
+    with trial._database.transaction(strategy.name) as tables:
+        tables.lock()
+        first = tables.first_event()
+    assert first is not None
+    now, written = new_state(trial.protocol), [first]
     seats = list[schema.AssignmentRow]()
 
     def append(kind: str, **says: object) -> None:
-        last, body = written[-1], canonical(says)
-        seq = last.seq + 1
-        written.append(Event(seq, kind, body, chain_hash(last.hash, seq, kind, body)))
+        last = written[-1]
+        written.append(next_event(last.hash, last.seq + 1, kind, says))
 
     unit = 1 / trial.protocol.grid
     for number in range(1, PEOPLE + 1):

@@ -68,7 +68,9 @@ class Client:
 
     def receive(self) -> bytes | None:
         """The body of the answer, once it is whole."""
-        self._got = got = self._got + self.socket.recv(65_536)
+        if not (piece := self.socket.recv(65_536)):
+            raise RuntimeError(f"the service hung up after {self._got!r}")
+        self._got = got = self._got + piece
         end, length = got.find(b"\r\n\r\n"), got.find(b"content-length: ")
         if end < 0 or len(got) - end - 4 < int(got[length + 16 : got.find(b"\r", length)]):
             return None
