@@ -16,7 +16,6 @@ from pathlib import Path
 import click
 
 from discreet.cli import main
-from discreet.cli.app import EXAMPLES
 from discreet.service.auth import ACTIONS, PUBLIC
 from discreet.trials.settings import SETTINGS, Setting
 from discreet.trials.status import Status
@@ -60,7 +59,7 @@ def write_command(name: str) -> str:
             rows.append(write_option(option))
     parts = [
         inspect.cleandoc(command.help or ""),
-        f"```sh\n{EXAMPLES[name]}\n```",
+        f"```sh\n{str(command.epilog).rpartition('  ')[2]}\n```",
         "Usage: `" + " ".join(["discreet", name, *arguments, "[OPTIONS]"]) + "`.",
     ]
     if rows:

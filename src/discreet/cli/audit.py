@@ -30,12 +30,15 @@ audited_outcomes_option = click.option(
 )
 
 
-@click.group(no_args_is_help=False)
+@click.group(
+    no_args_is_help=False,
+    epilog="discreet audit correctness --strategy bet-se --epsilon 1 --delta 0.1",
+)
 def audit() -> None:
     """Check the guarantees of a strategy by experiment."""
 
 
-@audit.command()
+@audit.command(epilog="discreet audit correctness --strategy bet-se --epsilon 1 --delta 0.1")
 @strategy_options
 @audited_outcomes_option
 @level_option
@@ -101,7 +104,7 @@ def _whole(option: str, number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
-@audit.command()
+@audit.command(epilog="discreet audit privacy --strategy bet-se --epsilon 1")
 @strategy_options
 @audited_outcomes_option
 @level_option

@@ -55,7 +55,7 @@ class Day(click.ParamType[date]):
             )
 
 
-@click.command()
+@click.command(epilog="discreet plan --arms 4 --gap 0.2 --base 0.5 --epsilon 0.1,1 --budget 3000")
 @arms_options
 @click.option(
     "--arms",

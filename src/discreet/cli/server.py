@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from discreet.service.auth import Tokens
 
 
-@click.group(no_args_is_help=False)
+@click.group(
+    no_args_is_help=False,
+    epilog="discreet token create leeds-clinic --role site --trial dose --site Leeds",
+)
 def token() -> None:
     """Make, list and revoke tokens. People log in to `discreet serve` with them."""
 
@@ -36,7 +39,7 @@ def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
         store.close()
 
 
-@token.command()
+@token.command(epilog="discreet token create leeds-clinic --role site --trial dose --site Leeds")
 @click.argument("name")
 @click.option(
     "--role",
@@ -92,7 +95,7 @@ def _check_site(url: str, trial: str, site: str) -> None:
         place.close()
 
 
-@token.command("list")
+@token.command("list", epilog="discreet token list")
 @url_option
 @answer_options
 def list_all(url: str, as_json: bool) -> None:
@@ -121,7 +124,7 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
     return f"valid until {moment(expires)}" if valid else "expired"
 
 
-@token.command()
+@token.command(epilog="discreet token revoke 3")
 @click.argument("number", type=int)
 @url_option
 @answer_options
@@ -136,7 +139,7 @@ def revoke(number: int, url: str, as_json: bool) -> None:
         click.echo(f"Token {number} is revoked.")
 
 
-@click.command()
+@click.command(epilog="discreet serve --url sqlite:///trials.db --port 8642")
 @click.option(
     "--url",
     callback=read_address,

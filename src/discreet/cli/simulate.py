@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from discreet.strategies.strategy import Strategy
 
 
-@click.command()
+@click.command(epilog="discreet sweep study.toml --out results")
 @click.argument("study", type=click.Path())
 @click.option(
     "--out",
@@ -108,7 +108,7 @@ def sweep(
         render(sweep_document(rows, out))
 
 
-@click.command()
+@click.command(epilog="discreet reproduce --out study --quick")
 @click.option(
     "--out",
     required=True,
@@ -196,7 +196,7 @@ LEVELS = (0.01, 0.1, 1.0, 10.0)
 """ε of `discreet bounds` unless others are given."""
 
 
-@click.command()
+@click.command(epilog="discreet bounds --means 0.75,0.7,0.7 --epsilon 0.1,1 --delta 0.01")
 @arms_options
 @gaussian_option
 @click.option(
@@ -246,7 +246,9 @@ def bounds(
         render(bounds_document(found))
 
 
-@click.command()
+@click.command(
+    epilog="discreet simulate --means 0.75,0.6,0.5 --strategy bet-se --epsilon 1 --runs 200"
+)
 @arms_options
 @gaussian_option
 @strategy_options

@@ -37,7 +37,7 @@ assessed_option = click.option(
 )
 
 
-@click.command("verify")
+@click.command("verify", epilog="discreet verify transcript.json")
 @click.argument("file", type=click.Path())
 @head_option
 @answer_options
@@ -50,7 +50,7 @@ def verify_file(file: str, head: str | None, as_json: bool) -> None:
     show_verification(found, as_json)
 
 
-@click.command("report")
+@click.command("report", epilog="discreet report transcript.json --out report.html")
 @click.argument("file", type=click.Path())
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
@@ -101,7 +101,7 @@ def end_with(found: "Verification", as_json: bool) -> None:
     click.get_current_context().exit(0 if found.intact else 1)
 
 
-@click.command()
+@click.command(epilog="discreet respond --epsilon 1 --outcome -")
 @click.option("--epsilon", type=float, required=True, help="The privacy level (ε) of the trial.")
 @click.option(
     "--outcome", type=str, required=True, help="The participant's outcome; - reads it from stdin."

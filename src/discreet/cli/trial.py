@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from discreet.trials.trial import Trial
 
 
-@click.command()
+@click.command(epilog="discreet trial ask dose --count 20")
 @click.argument("name")
 @click.option("--count", "-n", type=int, help="How many participants to assign.  [default: 1]")
 @click.option(
@@ -262,7 +262,10 @@ def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
     return waits if batch.waiting else ""
 
 
-@click.group(no_args_is_help=False)
+@click.group(
+    no_args_is_help=False,
+    epilog="discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-participants 2000",
+)
 def trial() -> None:
     """Run a live trial: create it, assign participants to arms, record their outcomes, and
     publish the result.
@@ -277,7 +280,10 @@ for command in (
     trial.add_command(command)
 
 
-@trial.command(context_settings={"ignore_unknown_options": True})
+@trial.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog="discreet trial tell dose --csv outcomes.csv",
+)
 @click.argument("name")
 @click.argument("id", required=False)
 @click.argument("outcome", required=False)
@@ -384,7 +390,9 @@ def _some(ids: Sequence[str], most: int = 20) -> str:
     return f"{', '.join(ids[:most])}{more}"
 
 
-@trial.command(context_settings={"ignore_unknown_options": True})
+@trial.command(
+    context_settings={"ignore_unknown_options": True}, epilog="discreet trial amend dose ID 0"
+)
 @click.argument("name")
 @click.argument("id")
 @click.argument("outcome")
@@ -399,7 +407,7 @@ def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json:
         click.echo("Accepted.")
 
 
-@trial.command()
+@trial.command(epilog="discreet trial miss dose ID")
 @click.argument("name")
 @click.argument("id")
 @head_option
@@ -411,7 +419,7 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
     _show_told(place.miss(id), place.protocol, as_json)
 
 
-@trial.command("list")
+@trial.command("list", epilog="discreet trial list")
 @url_option
 @answer_options
 def list_all(url: str, as_json: bool) -> None:
@@ -433,7 +441,7 @@ def list_all(url: str, as_json: bool) -> None:
     print_table(Table(heads, rows, words=heads[:3]))
 
 
-@trial.command()
+@trial.command(epilog="discreet trial status dose")
 @click.argument("name")
 @head_option
 @url_option
@@ -452,7 +460,7 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
         render(status_document(found, place.protocol))
 
 
-@trial.command()
+@trial.command(epilog="discreet trial verify dose")
 @click.argument("name")
 @head_option
 @url_option
@@ -467,7 +475,7 @@ def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
     show_verification(found, as_json)
 
 
-@trial.command()
+@trial.command(epilog="discreet trial transcript dose --out transcript.json")
 @click.argument("name")
 @click.option(
     "--out", type=click.Path(dir_okay=False), help="The file to write.  [default: stdout]"
@@ -495,7 +503,7 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
     show_json({"transcript": out}) if as_json else click.echo(out)
 
 
-@trial.command()
+@trial.command(epilog="discreet trial export dose --out dose.csv")
 @click.argument("name")
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The CSV file to write."
@@ -516,7 +524,7 @@ def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
     show_json({"export": out}) if as_json else click.echo(out)
 
 
-@trial.command()
+@trial.command(epilog="discreet trial report dose --out report.html --pdf report.pdf")
 @click.argument("name")
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.trials.status import Status
 
 
-@click.command("open")
+@click.command("open", epilog="discreet trial open dose --site Leeds")
 @click.argument("name")
 @click.option("--site", help="Show participants of this site only.  [default: of all sites]")
 @head_option
@@ -58,7 +58,7 @@ def open_assignments(
         click.echo("  ".join(words))
 
 
-@click.command()
+@click.command(epilog="discreet trial reissue dose ID")
 @click.argument("name")
 @click.argument("id")
 @request_option
@@ -76,7 +76,7 @@ def reissue(
         click.echo(f"{made.id}  {made.arm}")
 
 
-@click.command()
+@click.command(epilog="discreet trial unblind dose ID --reason 'Emergency treatment.'")
 @click.argument("name")
 @click.argument("id")
 @click.option(
@@ -106,7 +106,7 @@ def unblind(
         click.echo(arm)
 
 
-@click.command()
+@click.command(epilog="discreet trial codes dose")
 @click.argument("name")
 @head_option
 @url_option
@@ -125,7 +125,7 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
         click.echo(f"{code}  {arm}")
 
 
-@click.command()
+@click.command(epilog="discreet trial audit-trail dose --most 20")
 @click.argument("name")
 @click.option(
     "--most", type=int, default=100, show_default=True, help="The number of entries to show."
@@ -181,7 +181,7 @@ AGAIN = (
 )
 
 
-@click.command()
+@click.command(epilog="discreet trial backup backup.db")
 @click.argument("file", type=click.Path())
 @url_option
 @answer_options
@@ -200,7 +200,7 @@ def backup(file: str, url: str, as_json: bool) -> None:
     click.echo(SAFE)
 
 
-@click.command()
+@click.command(epilog="discreet trial restore backup.db --head HEAD")
 @click.argument("file", type=click.Path())
 @click.option(
     "--head",
@@ -244,7 +244,7 @@ def restore(
         click.echo(AGAIN)
 
 
-@click.command()
+@click.command(epilog="discreet trial grants --service web --manager ann --site leeds > grants.sql")
 @click.option(
     "--service",
     "services",
@@ -309,7 +309,7 @@ DONE = {
 """What has happened when an action was done."""
 
 
-@click.command()
+@click.command(epilog="discreet trial manage dose pause --reason 'The pharmacy is closed.'")
 @click.argument("name")
 @click.argument("action")
 @click.argument("about", required=False)
@@ -386,7 +386,7 @@ def _about(action: str, about: str | None) -> str | int | None:
     return about
 
 
-@click.command()
+@click.command(epilog="discreet trial expire dose")
 @click.argument("name")
 @head_option
 @url_option

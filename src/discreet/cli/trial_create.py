@@ -60,7 +60,10 @@ def settings_options(command: Any) -> Any:
     return all_options(command, *(setting_option(name) for name in SETTABLE))
 
 
-@click.command()
+@click.command(
+    epilog="discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-participants 2000 "
+    "--deadline 7d"
+)
 @click.argument("trial_name", metavar="NAME")
 @click.option("--arms", type=Names(), required=True, help="The names of the arms.")
 @click.option(
