@@ -61,13 +61,13 @@ class Watched(Continuation):
 
     def _play_answers(self, laws: Any) -> None:
         run: Any = self.run
-        answer = run.answer
+        answer = run.record_answer
 
         def answered(arm: int, value: float) -> None:
             answer(arm, value)
             self.seen()
 
-        run.answer = answered
+        run.record_answer = answered
         super()._play_answers(laws)
 
     def seen(self) -> None:
