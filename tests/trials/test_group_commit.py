@@ -351,7 +351,8 @@ def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
 
     group = GroupCommit(commit)
     others = [
-        threading.Thread(target=lambda: found.append(group.run(Task(bool)))) for _ in range(2)
+        threading.Thread(target=lambda: found.append(group.submit(Task(bool)).result()))
+        for _ in range(2)
     ]
     before = signal.signal(signal.SIGUSR1, break_off)
     try:
@@ -359,14 +360,14 @@ def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
             thread.start()
         threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
         with pytest.raises(BreakOffError):
-            group.run(Task(bool))
+            group.submit(Task(bool)).result()
     finally:
         signal.signal(signal.SIGUSR1, before)
     is_free.set()
     for thread in others:
         thread.join(10)
     assert found == [None, None]
-    assert group.run(Task(bool)) is None
+    assert group.submit(Task(bool)).result() is None
 
 
 def test_all_hear_of_whatever_ends_their_transaction() -> None:
@@ -377,9 +378,9 @@ def test_all_hear_of_whatever_ends_their_transaction() -> None:
 
     fails, group = True, GroupCommit(commit)
     with pytest.raises(BreakOffError):
-        group.run(Task(bool))
+        group.submit(Task(bool)).result()
     fails = False
-    assert group.run(Task(bool)) is None
+    assert group.submit(Task(bool)).result() is None
 
 
 def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
@@ -392,7 +393,9 @@ def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
 
     group = GroupCommit(commit)
     threads = [
-        threading.Thread(target=group.run, args=(Task(bool, user=str(number)),))
+        threading.Thread(
+            target=lambda number=number: group.submit(Task(bool, user=str(number))).result()
+        )
         for number in range(5)
     ]
     for number, thread in enumerate(threads):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -115,18 +115,15 @@ class ServedTrial(Trial):
         self, verb: Verb[Arguments, Result], body: Arguments, key: str | None, visitor: Visitor
     ) -> Result:
         """Do a verb for a visitor while the event loop serves others."""
-        task = self._make_task(verb, body, key, visitor.who, visitor.site)
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-        task.wake = lambda: loop.call_soon_threadsafe(done.set)
-        self._group.submit(task)
-        await done.wait()
-        return task.get()
+        future = self._submit(verb, body, key, visitor.who, visitor.site)
+        return await asyncio.wrap_future(future)
 
     def make_due_releases(self) -> None:
         """Expire late outcomes and make scheduled releases, unasked: the audit trail
         does not note it.
         """
-        self._group.run(Task(lambda tx: outcomes.expire(tx, is_noted=False), self.user))
+        work = partial(outcomes.expire, is_noted=False)
+        self._group.submit(Task(work, self.user)).result()
 
     def is_known(self, head: Head) -> bool:
         """Return whether a head is one of the last that were seen."""

@@ -4,7 +4,6 @@ Participants who come again get the same assignment, if the protocol says so.
 """
 
 import secrets
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -193,7 +192,15 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
     """
     tables, state, protocol = tx.tables, tx.state, tx.protocol
     first, releases_each = tables.row.participants + 1, state.run.releases_each_answer
-    seats = _draw_arms(tx, first, min(first - 1 + count, state.management.maximum))
+    keys = list(tables.round_keys.values()) if protocol.has_round_keys else []
+    if protocol.has_round_keys and not keys and not state.run.needs_round:
+        raise DiscreetError("the key of the open round is gone: run `discreet trial verify`")
+    draw, seats = prepare_draw(keys[-1]) if keys else None, list[ArmBatch]()
+    for number in range(first, min(first - 1 + count, state.management.maximum) + 1):
+        seat = state.run.assign_next(choose_first if draw is None else partial(draw, number))
+        if seat is None:
+            break
+        seats.append(seat)
     if not seats:
         return 0
     deadline = None if protocol.deadline is None else tx.time + protocol.deadline
@@ -217,24 +224,6 @@ def _enrol(tx: TrialTransaction, count: int, site: str | None) -> int:
         state.management.note_arrival(assignment_round(protocol, seats[-1].phase))
     tables.append_event("assigned", body)
     return len(seats)
-
-
-def _draw_arms(tx: TrialTransaction, first: int, last: int) -> Sequence[ArmBatch]:
-    """Draw the arms of participants up to the end of the round, by its key; without
-    keys in the strategy's own order.
-    """
-    run = tx.state.run
-    keys = list(tx.tables.round_keys().values()) if tx.protocol.has_round_keys else []
-    if tx.protocol.has_round_keys and not keys and not run.needs_round:
-        raise DiscreetError("the key of the open round is gone: run `discreet trial verify`")
-    draw = prepare_draw(keys[-1]) if keys else None
-    seats = list[ArmBatch]()
-    for number in range(first, last + 1):
-        seat = run.assign_next(choose_first if draw is None else partial(draw, number))
-        if seat is None:
-            break
-        seats.append(seat)
-    return seats
 
 
 def _make_result(tx: TrialTransaction, body: AskBody, numbers: dict[int, int]) -> AskResult:

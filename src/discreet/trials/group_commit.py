@@ -6,10 +6,10 @@ A commit waits for the disk. Tasks that are queued meanwhile share the next tran
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
 from discreet.trials.inputs import MAX_BATCH
@@ -45,25 +45,16 @@ class Task(Generic[Result]):
     """True if it is done though the clock has gone back."""
     needs_round: bool = False
     """True if it found no open round, and waits until one is opened."""
-    done: bool = False
-    result: Result | None = None
-    error: BaseException | None = None
-    wake: Callable[[], object] = bool
-    """Tells the caller that the task is done; called by the thread that writes."""
+    future: "Future[Result]" = field(default_factory=Future)
+    """The result that the caller waits for."""
 
-    def finish(self, result: Result | None = None, error: BaseException | None = None) -> None:
-        """Set the result or the error, and wake the caller. Each caller gets an error
-        object of its own.
-        """
-        self.error = type(error)(*error.args) if isinstance(error, DiscreetError) else error
-        self.result, self.done = result, True
-        self.wake()
-
-    def get(self) -> Result:
-        """Return the result, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return cast(Result, self.result)
+    def finish(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Set the result or the error. Each caller gets an error object of its own."""
+        if error is None:
+            self.future.set_result(result)
+        else:
+            own = type(error)(*error.args) if isinstance(error, DiscreetError) else error
+            self.future.set_exception(own)
 
 
 class GroupCommit:
@@ -83,23 +74,17 @@ class GroupCommit:
         self._is_writing = False
         self._writer = ThreadPoolExecutor(1, "writer")
 
-    def run(self, task: Task[Result]) -> Result:
-        """Run a task, in one transaction with others that wait, and return its result.
-        If the wait is interrupted, the task is done all the same.
+    def submit(self, task: Task[Result]) -> "Future[Result]":
+        """Queue a task, and start to write unless the writer is at work. Return its
+        future result. If the wait for it ends early, the task is done all the same.
         """
-        done = threading.Event()
-        task.wake = done.set
-        self.submit(task)
-        done.wait()
-        return task.get()
-
-    def submit(self, task: Task[Any]) -> None:
-        """Queue a task, and start to write unless the writer is at work."""
+        task.future.set_running_or_notify_cancel()
         with self._lock:
             self._queue.append(task)
             if not self._is_writing:
                 self._is_writing = True
                 self._writer.submit(self._write)
+        return task.future
 
     def _write(self) -> None:
         """Commit until the queue is empty."""
@@ -110,10 +95,10 @@ class GroupCommit:
                 self._commit(tasks)
             except BaseException as error:
                 for task in tasks:
-                    if not task.done:
+                    if not task.future.done():
                         task.finish(error=error)
             with self._lock:
-                self._queue[:0] = [task for task in tasks if not task.done]
+                self._queue[:0] = [task for task in tasks if not task.future.done()]
 
     def _take(self, had_several: bool) -> list[Task[Any]]:
         """Take the first tasks, at least one, with at most MAX_BATCH participants in

@@ -126,7 +126,7 @@ def amend(tx: TrialTransaction, body: AmendBody) -> None:
     releases_each = state.run.releases_each_answer
     batch = (row.arm, 0 if releases_each else row.phase)
     was_taken = releases_each and row.number <= state.cursor
-    if batch not in tx.tables.counts() or was_taken or not tx.is_round_open(row):
+    if batch not in tx.tables.counts or was_taken or not tx.is_round_open(row):
         raise InvalidInputError(
             "the outcome under this id has been released, or will never be: it can no longer "
             "be amended"

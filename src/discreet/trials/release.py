@@ -162,7 +162,7 @@ def erase_unreleasable(tx: TrialTransaction) -> None:
     """Erase outcomes that will never be released: of arms that were taken off a round
     or dropped.
     """
-    for arm, phase in tx.tables.counts():
+    for arm, phase in tx.tables.counts:
         if not tx.state.run.is_pending(arm, phase):
             _erase(tx, arm, phase)
 
@@ -198,7 +198,7 @@ def end_if_over(tx: TrialTransaction) -> None:
         return
     is_full = tx.tables.row.participants >= state.management.maximum
     if run.releases_each_answer:
-        is_exhausted = is_full and not any(batch.open for batch in tx.tables.counts().values())
+        is_exhausted = is_full and not any(batch.open for batch in tx.tables.counts.values())
     else:
         is_exhausted = not run.list_due() and (is_full or run.is_finished)
     if not (run.stopped or state.management.ended or is_exhausted):

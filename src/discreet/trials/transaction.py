@@ -125,7 +125,7 @@ class TrialTransaction:
         round = assignment_round(self.protocol, row.phase)
         if not (self.protocol.is_blinded and round):
             return self.is_needed(row)
-        return round in self.tables.round_keys()
+        return round in self.tables.round_keys
 
     # --- counts -----------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class TrialTransaction:
         waits for. In what is shown to anyone all that are not released count as not in
         if releases are scheduled: nobody sees when outcomes come.
         """
-        batches, run = self.tables.counts(), self.state.run
+        batches, run = self.tables.counts, self.state.run
         hides = is_shown and self.protocol.has_times
         counted = list(batches.values())
         if hides and self.protocol.is_blinded and not self.state.stopped:
@@ -166,11 +166,11 @@ class TrialTransaction:
         )
         return [
             batch
-            for key, batch in self.tables.counts().items()
+            for key, batch in self.tables.counts.items()
             if key not in keys and self._is_unrevealed(batch, last)
         ]
 
     def _is_unrevealed(self, batch: BatchCounts, last: int) -> bool:
         """Return whether the key of a batch's round, one up to the last, is secret."""
         round = assignment_round(self.protocol, batch.phase)
-        return not round or (round <= last and round in self.tables.round_keys())
+        return not round or (round <= last and round in self.tables.round_keys)

@@ -427,7 +427,7 @@ def copy_stored(tables: "TrialTables", known: Head | None = None) -> StoredCopy:
         except TamperedError as error:
             problem = str(error)
     events, places = list(tables.events()), list(tables.assigned_arms())
-    are_correct, keys = tables.are_counts_correct(), tables.round_keys()
+    are_correct, keys = tables.are_counts_correct(), tables.round_keys
     return StoredCopy(tables.row, events, places, are_correct, keys, problem)
 
 

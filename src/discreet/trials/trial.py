@@ -10,8 +10,10 @@ import json
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from discreet._types import Progress
@@ -105,7 +107,7 @@ def _manage(tx: TrialTransaction, body: Any) -> Done:
     return Done()
 
 
-WORK: dict[str, Callable[[TrialTransaction, Any], Any]] = {
+WORK: dict[str, Callable[..., Any]] = {
     "tell": outcomes.tell,
     "answer": outcomes.answer,
     "amend": _amend,
@@ -116,8 +118,8 @@ WORK: dict[str, Callable[[TrialTransaction, Any], Any]] = {
     "was-answered": lambda tx, body: Answered(idempotency.was_answered(tx, body.key)),
     "view": lambda tx, body: outcomes.view_participant(tx, body.id),
     "manage": _manage,
-    "list-codes": lambda tx, _: management.list_codes(tx),
-    "expire": lambda tx, _: outcomes.expire(tx),
+    "list-codes": lambda tx, body: management.list_codes(tx),
+    "expire": lambda tx, body: outcomes.expire(tx),
 }
 """The function of each verb but `ask`."""
 
@@ -414,29 +416,28 @@ class Trial(TrialVerbs):
     # --- transactions -----------------------------------------------------------------
 
     def _call(self, verb: Verb[Arguments, Result], body: Arguments, key: Any = None) -> Result:
-        return self._group.run(self._make_task(verb, body, key, self.user))
+        return self._submit(verb, body, key, self.user).result()
 
-    def _make_task(
+    def _submit(
         self,
         verb: Verb[Arguments, Result],
         body: Arguments,
-        key: Any = None,
-        user: str = "",
+        key: Any,
+        user: str,
         site: str | None = None,
-    ) -> Task[Result]:
-        """Check the arguments of a verb, and return what is to be done in a
-        transaction.
-        """
+    ) -> "Future[Result]":
+        """Check the arguments of a verb, queue it, and return its future result."""
         arguments: Any = body.checked(self.protocol)
-        key = None if verb.is_repeatable else check_key(key)
-
-        def work(tx: TrialTransaction) -> Any:
-            if verb.name == ASK.name:
-                return enrolment.ask(tx, arguments, key)
-            if key is None:
-                return WORK[verb.name](tx, arguments)
-            return idempotency.run_once(tx, verb, arguments, key, WORK[verb.name])
-
+        key = None if verb.is_repeatable or key is None else check_key(key)
+        work: Any
+        if verb.name == ASK.name:
+            work = partial(enrolment.ask, body=arguments, key=key)
+        elif key is None:
+            work = partial(WORK[verb.name], body=arguments)
+        else:
+            work = partial(
+                idempotency.run_once, work=WORK[verb.name], verb=verb, body=arguments, key=key
+            )
         ids = arguments.ids
         if ids and self.protocol.strategy.trust_model.is_private:
             mechanisms.load_opendp()  # before others are kept waiting for it
@@ -447,7 +448,7 @@ class Trial(TrialVerbs):
             task.participants, task.enrols = arguments.n, True
         if isinstance(arguments, ManageBody):
             task.sets_clock = arguments.action == SET_CLOCK
-        return task
+        return self._group.submit(task)
 
     def _commit(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws. A task that is refused
@@ -461,13 +462,13 @@ class Trial(TrialVerbs):
         enrolling = [task for task in tasks if task.enrols]
         if enrolling and self.protocol.deadline is not None:
             self._run_for(enrolling, lambda tx: outcomes.expire(tx, is_noted=False))
-        while pending := [task for task in tasks if not task.done]:
+        while pending := [task for task in tasks if not task.future.done()]:
             try:
                 self._transact(pending)
                 break
             except _RefusedTaskError as refusal:
                 refusal.task.finish(error=refusal.error)
-        if missing := [task for task in enrolling if task.needs_round and not task.done]:
+        if missing := [task for task in enrolling if task.needs_round and not task.future.done()]:
             self._run_for(missing, enrolment.open_round)
 
     def _run_for(self, tasks: list[Task[Any]], work: Callable[[TrialTransaction], Any]) -> None:
@@ -479,9 +480,9 @@ class Trial(TrialVerbs):
             self._transact([task])
         except _RefusedTaskError as refusal:
             task.finish(error=refusal.error)
-        if task.error is not None:
+        if (error := task.future.exception()) is not None:
             for waiting in tasks:
-                waiting.finish(error=task.error)
+                waiting.finish(error=error)
 
     def _transact(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws, and finish them. If one
@@ -491,9 +492,10 @@ class Trial(TrialVerbs):
         results = list[tuple[Task[Any], Any]]()
         try:
             with self._database.lock, self._database.transaction(self.protocol.name) as tables:
-                self._catch_up(tables)
+                self._load_state(tables)
                 before, self._seq = tables.row.seq, -1
-                self._look_up(tables, tasks)
+                if len(tasks) > 1:
+                    self._look_up(tables, tasks)
                 for task in tasks:
                     tx = TrialTransaction(self.protocol, self._state, tables, task.user, task.site)
                     try:
@@ -515,8 +517,9 @@ class Trial(TrialVerbs):
             for task in tasks:
                 task.finish(error=error)
         else:
-            with suppress(StoreError):  # it is committed, and can be scrubbed later
-                self._scrub()
+            if self._erasing is not None:
+                with suppress(StoreError):  # it is committed, and can be scrubbed later
+                    self._scrub()
             for task, result in results:
                 task.needs_round = task.enrols and result is None
                 if not task.needs_round:
@@ -533,10 +536,10 @@ class Trial(TrialVerbs):
     def _reading(self) -> Iterator[TrialTransaction]:
         """Return one consistent look at the trial."""
         with self._database.lock, self._database.snapshot(self.protocol.name) as tables:
-            self._catch_up(tables)
+            self._load_state(tables)
             yield TrialTransaction(self.protocol, self._state, tables)
 
-    def _catch_up(self, tables: TrialTables) -> None:
+    def _load_state(self, tables: TrialTables) -> None:
         """Load the state unless it is the one we have: every change of it is an
         event.
         """
@@ -610,8 +613,7 @@ class TrialUser(TrialVerbs):
         return self.trial.protocol
 
     def _call(self, verb: Verb[Arguments, Result], body: Arguments, key: Any = None) -> Result:
-        task = self.trial._make_task(verb, body, key, self.user, self.site)
-        return self.trial._group.run(task)
+        return self.trial._submit(verb, body, key, self.user, self.site).result()
 
     def find_assignment(self, number: int) -> OpenAssignment:
         """Return the assignment of a participant by number, whether the outcome is in

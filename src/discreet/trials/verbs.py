@@ -89,7 +89,7 @@ class AskBody(Body):
         """Return the arguments with the number of participants."""
         if self.participant is not None and self.participants is not None:
             raise InvalidInputError("give participant or participants, not both")
-        site, named = read_site(self.site), self.named
+        site, named = None if self.site is None else read_site(self.site), self.named
         count = self.n if named is None else len(normalize_identifiers(named))
         count = check_whole("n", count, least=1, most=MAX_BATCH)
         listed = None if self.participants is None else list(self.participants)

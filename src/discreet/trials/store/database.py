@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NoReturn, Protocol
 
 import sqlalchemy as sa
@@ -107,12 +107,10 @@ class DeferredSigint:
     def __enter__(self) -> None:
         """Take note of interrupts from here on."""
         self.noted: list[Any] = []
-        self.before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            self.before = signal.getsignal(signal.SIGINT)
-            if callable(self.before):
-                signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
-                _deferring.append(self)
+        self.before: Any = signal.getsignal(signal.SIGINT)
+        if callable(self.before):
+            signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
+            _deferring.append(self)
 
     def __exit__(self, *_: object) -> None:
         """Let one happen now, if there was any."""
@@ -375,7 +373,8 @@ class Database:
         """A connection with errors put plainly; what was not committed is rolled
         back.
         """
-        with DeferredSigint(), self.lock:
+        is_main = threading.current_thread() is threading.main_thread()
+        with DeferredSigint() if is_main else nullcontext(), self.lock:
             if self.pid != os.getpid():
                 self._fail(
                     "this process was forked without Python's knowledge: open the trial in each "

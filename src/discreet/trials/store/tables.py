@@ -311,13 +311,10 @@ class TrialTables:
         """Assignments that were read or inserted, as they are now."""
         self._late: list[int] | None = None
         """Numbers of the assignments that were open past their deadline at first."""
-        self._counts: dict[tuple[int, int], BatchCounts] | None = None
-        self._round_keys: dict[int, bytes] | None = None
         self._answers: dict[bytes, str | None] = {}
         """Answers of the requests that were looked up."""
         self._numbers: dict[bytes, int] = {}
         """Participants who were inserted in this transaction."""
-        self._last_entry: LastEntry | None = None
         self._inserts: dict[sa.Table, list[tuple[Any, ...]]] = {}
         self._recorded: list[int] = []
         """Assignments whose state is to be written."""
@@ -469,15 +466,14 @@ class TrialTables:
         self._assignments |= {row.number: row._replace(state=RECORDED) for row in rows}
         self._recorded += [row.number for row in rows]
 
+    @cached_property
     def counts(self) -> dict[tuple[int, int], BatchCounts]:
-        """Return the counts of all batches that are not released, by (arm, phase)."""
-        if self._counts is None:
-            self._counts = {(row[0], row[1]): BatchCounts(*row) for row in self.run(_counts)}
-        return self._counts
+        """The counts of all batches that are not released, by (arm, phase)."""
+        return {(row[0], row[1]): BatchCounts(*row) for row in self.run(_counts)}
 
     def add_counts(self, arm: int, phase: int, open: int = 0, recorded: int = 0) -> None:
         """Add to the counts of a batch."""
-        known, key = self.counts(), (arm, phase)
+        known, key = self.counts, (arm, phase)
         self._changed_counts.setdefault(key, key in known)
         batch = known.get(key, BatchCounts(arm, phase, 0, 0))
         known[key] = BatchCounts(arm, phase, batch.open + open, batch.recorded + recorded)
@@ -485,28 +481,25 @@ class TrialTables:
     def delete_counts(self, arm: int, phase: int) -> None:
         """Delete the counts of a released batch."""
         self.run(_delete_counts, at_arm=arm, at_phase=phase)
-        self.counts().pop((arm, phase), None)
+        self.counts.pop((arm, phase), None)
 
     # --- round keys -------------------------------------------------------------------
 
     def insert_round_key(self, round: int, key: bytes) -> None:
         """Keep the key of a round that is opened."""
-        self.round_keys()[round] = key
+        self.round_keys[round] = key
         self._insert(round_keys, [(round, key)])
 
+    @cached_property
     def round_keys(self) -> dict[int, bytes]:
-        """Return the keys of the rounds that are not revealed, in the order of
-        opening.
-        """
-        if self._round_keys is None:
-            self._round_keys = {number: bytes(key) for number, key in self.run(_round_keys)}
-        return self._round_keys
+        """The keys of the rounds that are not revealed, in the order of opening."""
+        return {number: bytes(key) for number, key in self.run(_round_keys)}
 
     def reveal_keys(self, through: int) -> list[list[int | str]]:
         """Delete the keys of the rounds up to one, and return (round, key) of each, to
         be published.
         """
-        known = self.round_keys()
+        known = self.round_keys
         revealed = {number: known.pop(number) for number in list(known) if number <= through}
         for number in revealed:
             self.run(_delete_round_key, at_round=number)
@@ -621,27 +614,26 @@ class TrialTables:
         sets_clock: bool = False,
     ) -> None:
         """Add an entry. Its times never go back unless the clock is set."""
-        last = self.last_entry()
+        last = self.last_entry
         at = self.now if sets_clock else max(self.now, last.at)
         self._insert(audit_trail, [(last.entry + 1, at, user, site, action, participants)])
-        self._last_entry = LastEntry(last.entry + 1, at)
+        self.last_entry = LastEntry(last.entry + 1, at)
 
     def insert_audit_entries(self, entries: Sequence[AuditEntry]) -> None:
         """Insert entries as they are."""
         self._insert(audit_trail, entries)
 
+    @cached_property
     def last_entry(self) -> LastEntry:
-        """Return number and time of the last entry, or zeros."""
-        if self._last_entry is None:
-            row = self.run(_last_audit_entry).one_or_none()
-            self._last_entry = LastEntry(0, 0.0) if row is None else LastEntry(*row)
-        return self._last_entry
+        """Number and time of the last entry, or zeros."""
+        row = self.run(_last_audit_entry).one_or_none()
+        return LastEntry(0, 0.0) if row is None else LastEntry(*row)
 
     def check_clock(self, recorded: float) -> None:
         """Refuse a clock that is well behind the last call, or behind the last time in
         the record: deadlines depend on it.
         """
-        lag = max(self.last_entry().at, recorded) - self.now
+        lag = max(self.last_entry.at, recorded) - self.now
         if lag > MAX_CLOCK_LAG:
             raise StoreError(
                 f"the clock is {_duration(lag)} behind the last recorded call: correct it; "
@@ -662,7 +654,7 @@ class TrialTables:
         Batches of phase 0 are those of answers that are released one by one, which
         leave no outcomes behind.
         """
-        known = self.counts()
+        known = self.counts
         for (arm, phase), batch in known.items():
             if not phase:
                 continue
@@ -691,13 +683,13 @@ class TrialTables:
         inserts, self._inserts = self._inserts, {}
         recorded, self._recorded = self._recorded, []
         changed, self._changed_counts = self._changed_counts, {}
-        known = self._counts or {}
+        known = self.counts if changed else {}
         if new := [known[key] for key, has_row in changed.items() if not has_row]:
             inserts[counts] = [*inserts.get(counts, ()), *new]
         for table, rows in inserts.items():
             if rows:
                 _inserts[table].run(connection, trial, rows)
-        for part in split(recorded):
+        for part in split(recorded) if recorded else ():
             self._run_listed(_mark_recorded, part, new=RECORDED)
         if old := [known[key] for key, has_row in changed.items() if has_row]:
             connection.execute(
