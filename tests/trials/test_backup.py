@@ -310,7 +310,7 @@ def test_outcomes_that_were_erased_are_not_in_it(url: str, file: Path) -> None:
     backup_trials(url, file)
     with database(f"sqlite:///{file}") as connection:
         units = list(connection.execute(sa.select(schema.outcomes.c.units)).scalars())
-        told = connection.execute(sa.select(sa.func.sum(schema.counts.c.told))).scalar_one()
+        told = connection.execute(sa.select(sa.func.sum(schema.counts.c.recorded))).scalar_one()
     assert UNITS in units
     assert len(units) - units.count(schema.ERASED) == told < len(units)
 
@@ -350,7 +350,7 @@ def test_people_and_requests_are_known_after_it(url: str, other: str, file: Path
     backup_trials(url, file)
     restore_trials(file, other, [head])
     with opened(other) as copy:
-        with pytest.raises(InvalidInputError, match="key was made before"):
+        with pytest.raises(InvalidInputError, match="key was used before"):
             copy.ask(participant="record 13", key="first visit")
         assert copy.ask(participant="record 12").assignments == asked.assignments
         assert copy.ask(participant="record 12", key="first visit").assignments == asked.assignments
@@ -386,7 +386,7 @@ def test_an_older_record_is_replaced(url: str, other: str, file: Path, tmp_path:
         assert not connection.execute(sa.select(schema.erasing)).all()
     go_on(other)
     with opened(other, head=head) as trial:
-        assert [event["kind"] for event in trial.transcript()["events"]].count("manager") == 0
+        assert [event["kind"] for event in trial.transcript()["events"]].count("managed") == 0
     assert len(list_trials(other)) == 2
 
 
@@ -659,7 +659,7 @@ def test_what_is_restored_all_the_same_says_so_for_ever(url: str, file: Path) ->
         status, events = trial.status(), trial.transcript()["events"]
         assert status.head == done["colours"].head
         assert events[-1]["seq"] == seq + 1
-        assert (events[-1]["kind"], events[-1]["action"]) == ("manager", RESTORED)
+        assert (events[-1]["kind"], events[-1]["action"]) == ("managed", RESTORED)
         assert events[-1]["reason"] == "the disk is lost"
         assert [act.meaning for act in status.actions] == [RECORDED_MEANINGS[RESTORED]]
         assert trial.verify().problems == ()

@@ -178,7 +178,7 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     people = trial.status().participants
     if not trial.status().stopped:
         for wrong in (people - 1, 0, -3, 2**31, 80.5, "90", None, True):
-            with pytest.raises(InvalidInputError, match="the maximum must be a whole number"):
+            with pytest.raises(InvalidInputError, match=r"must be a.* whole number"):
                 trial.manage("lower-maximum", "less money", wrong)  # type: ignore[arg-type]
         trial.manage("lower-maximum", "less money", people)
         rounds(trial, 50)
@@ -289,7 +289,7 @@ def test_no_round_is_opened_while_nobody_may_come(url: str) -> None:
     trial.ask(2)
     said = trial.transcript()
     events = said["events"]
-    assert [event["kind"] for event in events[2:]] == ["manager", "opened", "assigned"]
+    assert [event["kind"] for event in events[2:]] == ["managed", "opened", "assigned"]
     events[2], events[3] = events[3], events[2]
     for seq, event in enumerate(events, start=1):
         event["seq"] = seq
@@ -344,7 +344,7 @@ def test_actions_that_were_forged_are_found(url: str) -> None:
 
     def forged(**change: Any) -> str:
         other = deepcopy(said)
-        event = next(one for one in other["events"] if one["kind"] == "manager")
+        event = next(one for one in other["events"] if one["kind"] == "managed")
         event.update(change)
         return " ".join(verify_transcript(rechained(other)).problems)
 

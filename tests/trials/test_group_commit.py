@@ -187,7 +187,7 @@ def test_a_refusal_behind_a_draw_redraws_nothing(url: str, monkeypatch: pytest.M
         drawn.append(words)
         return release(*words)
 
-    monkeypatch.setattr(release, "make_release", noted)
+    monkeypatch.setattr("discreet.trials.release.make_release", noted)
     trial = create(url, strategy=BETS)
     calls, _ = completing(trial)
     at_once(trial, [*calls, lambda: trial.manage("fly", "x"), lambda: trial.tell("1-00", 1)])
@@ -247,7 +247,7 @@ def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
     with pytest.raises(InvalidInputError, match="n must be"):
         trial.ask(MAX_BATCH + 1)
     ids = {f"1-{number}": 1.0 for number in range(MAX_BATCH + 1)}
-    with pytest.raises(InvalidInputError, match="at most 10000 outcomes can be told at once"):
+    with pytest.raises(InvalidInputError, match="at most 10000 outcomes can be recorded at once"):
         trial.tell_many(ids)
 
 
@@ -266,7 +266,7 @@ def test_what_draws_noise_is_loaded_before_others_wait(
             yield made
 
     monkeypatch.setattr(mechanisms, "load_opendp", lambda: seen.append("load"))
-    monkeypatch.setattr(Database, "tables", noted)
+    monkeypatch.setattr(Database, "transaction", noted)
     trial.tell(person.id, 1.0)
     assert seen[:2] == ["load", "write"]
     seen.clear()
@@ -349,9 +349,9 @@ def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
     def break_off(*_: Any) -> None:
         raise BreakOffError
 
-    group = GroupCommit(commit)
+    group = GroupCommit()
     others = [
-        threading.Thread(target=lambda: found.append(group.submit(Task(bool)).result()))
+        threading.Thread(target=lambda: found.append(group.submit(Task(bool), commit).result()))
         for _ in range(2)
     ]
     before = signal.signal(signal.SIGUSR1, break_off)
@@ -360,14 +360,14 @@ def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
             thread.start()
         threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
         with pytest.raises(BreakOffError):
-            group.submit(Task(bool)).result()
+            group.submit(Task(bool), commit).result()
     finally:
         signal.signal(signal.SIGUSR1, before)
     is_free.set()
     for thread in others:
         thread.join(10)
     assert found == [None, None]
-    assert group.submit(Task(bool)).result() is None
+    assert group.submit(Task(bool), commit).result() is None
 
 
 def test_all_hear_of_whatever_ends_their_transaction() -> None:
@@ -376,11 +376,11 @@ def test_all_hear_of_whatever_ends_their_transaction() -> None:
             raise BreakOffError
         finish(tasks)
 
-    fails, group = True, GroupCommit(commit)
+    fails, group = True, GroupCommit()
     with pytest.raises(BreakOffError):
-        group.submit(Task(bool)).result()
+        group.submit(Task(bool), commit).result()
     fails = False
-    assert group.submit(Task(bool)).result() is None
+    assert group.submit(Task(bool), commit).result() is None
 
 
 def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
@@ -391,10 +391,10 @@ def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
         order.append(tasks[0].user)
         finish(tasks[:1])
 
-    group = GroupCommit(commit)
+    group = GroupCommit()
     threads = [
         threading.Thread(
-            target=lambda number=number: group.submit(Task(bool, user=str(number))).result()
+            target=lambda number=number: group.submit(Task(bool, user=str(number)), commit).result()
         )
         for number in range(5)
     ]

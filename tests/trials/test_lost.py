@@ -54,7 +54,7 @@ def test_a_request_gets_the_same_answer_for_ever(url: str) -> None:
 def test_a_key_is_for_one_request(url: str, otherwise: dict[str, Any]) -> None:
     trial = create(url)
     trial.ask(3, site="Leeds", key="monday")
-    with pytest.raises(InvalidInputError, match="this request was made before, for other people"):
+    with pytest.raises(InvalidInputError, match="this key was used before, for other participants"):
         trial.ask(**{"n": 3, **otherwise}, key="monday")
     assert trial.status().participants == 3
 
@@ -437,4 +437,4 @@ def test_managers_at_once_draw_nothing_twice(url: str) -> None:
     ]
     assert len(places) == len(set(places))
     assert trial.verify().intact
-    assert len([event for event in events if event["kind"] == "manager"]) == 18 - len(rounds)
+    assert len([event for event in events if event["kind"] == "managed"]) == 18 - len(rounds)

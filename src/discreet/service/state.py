@@ -123,7 +123,7 @@ class ServedTrial(Trial):
         does not note it.
         """
         work = partial(outcomes.expire, is_noted=False)
-        self._group.submit(Task(work, self.user)).result()
+        self._group.submit(Task(work, self.user), self._commit).result()
 
     def is_known(self, head: Head) -> bool:
         """Return whether a head is one of the last that were seen."""

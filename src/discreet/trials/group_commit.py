@@ -57,13 +57,14 @@ class Task(Generic[Result]):
             self.future.set_exception(own)
 
 
+Commit = Callable[[list[Task[Any]]], None]
+"""Runs tasks in a transaction; those that it does not finish are queued again."""
+
+
 class GroupCommit:
     """Run the tasks of many callers in shared transactions, one after the other."""
 
-    def __init__(self, commit: Callable[[list[Task[Any]]], None]) -> None:
-        self._commit = commit
-        """Runs tasks in a transaction; those that it does not finish are queued again.
-        """
+    def __init__(self) -> None:
         self.renew()
         renew_after_fork(self)
 
@@ -74,25 +75,26 @@ class GroupCommit:
         self._is_writing = False
         self._writer = ThreadPoolExecutor(1, "writer")
 
-    def submit(self, task: Task[Result]) -> "Future[Result]":
+    def submit(self, task: Task[Result], commit: Commit) -> "Future[Result]":
         """Queue a task, and start to write unless the writer is at work. Return its
         future result. If the wait for it ends early, the task is done all the same.
+        (`commit` is not kept: its owner would not be freed when it is dropped.)
         """
         task.future.set_running_or_notify_cancel()
         with self._lock:
             self._queue.append(task)
             if not self._is_writing:
                 self._is_writing = True
-                self._writer.submit(self._write)
+                self._writer.submit(self._write, commit)
         return task.future
 
-    def _write(self) -> None:
+    def _write(self, commit: Commit) -> None:
         """Commit until the queue is empty."""
         had_several = False
         while tasks := self._take(had_several):
             had_several = len(tasks) > 1
             try:
-                self._commit(tasks)
+                commit(tasks)
             except BaseException as error:
                 for task in tasks:
                     if not task.future.done():

@@ -16,12 +16,12 @@ from discreet.trials.verbs import REISSUE, UNBLIND, AskBody, Body, Verb
 Result = TypeVar("Result")
 Arguments = TypeVar("Arguments", bound=Body)
 OTHER_REQUEST = (
-    "this request was made before, for something else: repeat it exactly, or use a new key. "
+    "this key was used before, for something else: repeat that call exactly, or use a new key. "
     "Nothing was changed"
 )
 OTHER_ASK = (
-    "this request was made before, for other people, another number or another site: "
-    "repeat it exactly, or give only its key, or use a new key. Nobody was assigned"
+    "this key was used before, for other participants, another number or another site: repeat "
+    "that call exactly, or give only its key, or use a new key. Nobody was assigned"
 )
 
 

@@ -158,7 +158,7 @@ class Trial(TrialVerbs):
         self.user = user
         """The caller, for the audit trail."""
         self._database = database
-        self._group = GroupCommit(self._commit)
+        self._group = GroupCommit()
         self._state = new_state(protocol)
         self._seq = -1
         """Number of events behind the state; none while a transaction is under way."""
@@ -448,7 +448,7 @@ class Trial(TrialVerbs):
             task.participants, task.enrols = arguments.n, True
         if isinstance(arguments, ManageBody):
             task.sets_clock = arguments.action == SET_CLOCK
-        return self._group.submit(task)
+        return self._group.submit(task, self._commit)
 
     def _commit(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws. A task that is refused
@@ -491,26 +491,29 @@ class Trial(TrialVerbs):
         """
         results = list[tuple[Task[Any], Any]]()
         try:
-            with self._database.lock, self._database.transaction(self.protocol.name) as tables:
-                self._load_state(tables)
-                before, self._seq = tables.row.seq, -1
-                if len(tasks) > 1:
-                    self._look_up(tables, tasks)
-                for task in tasks:
-                    tx = TrialTransaction(self.protocol, self._state, tables, task.user, task.site)
-                    try:
-                        results.append((task, tx.run(task)))
-                    except DiscreetError as error:
-                        raise _RefusedTaskError(task, error) from None
-                    if tx.drew:
-                        break
-                if tables.row.seq != before:  # every change of the state is an event
-                    tables.save_state(self._state.dump())
-                row = tables.row
-            self._seq = row.seq
-            self._seen = Head(row.seq, row.head)
-            self._known.append(self._seen)
-            self._erasing = row.erasing
+            with self._database.lock:
+                with self._database.transaction(self.protocol.name) as tables:
+                    self._load_state(tables)
+                    before, self._seq = tables.row.seq, -1
+                    if len(tasks) > 1:
+                        self._look_up(tables, tasks)
+                    for task in tasks:
+                        tx = TrialTransaction(
+                            self.protocol, self._state, tables, task.user, task.site
+                        )
+                        try:
+                            results.append((task, tx.run(task)))
+                        except DiscreetError as error:
+                            raise _RefusedTaskError(task, error) from None
+                        if tx.drew:
+                            break
+                    if tables.row.seq != before:  # every change of the state is an event
+                        tables.save_state(self._state.dump())
+                    row = tables.row
+                self._seq = row.seq
+                self._seen = Head(row.seq, row.head)
+                self._known.append(self._seen)
+                self._erasing = row.erasing
         except _RefusedTaskError:
             raise
         except Exception as error:
