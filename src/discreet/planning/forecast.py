@@ -198,7 +198,7 @@ class Continuation:
 
         def answer(arm: int) -> None:
             value = draw_steady_reward(self.rng, answers, arm)
-            run.answer(arm, value + noise * self.rng.standard_normal() if noise else value)
+            run.record_answer(arm, value + noise * self.rng.standard_normal() if noise else value)
 
         for arm, view in enumerate(run.table()):
             for _ in range(view.pulls - view.count):
