@@ -35,7 +35,7 @@ KINDS = {
 
 
 class Drift(NamedTuple):
-    """A way to drift; make one with `Drift.sites`, `show_step`, `season` or `trend`.
+    """A way to drift; make one with `Drift.sites`, `step`, `season` or `trend`.
 
     `size` is added to every arm's chance of success (see `instance.Drifting`) and lies
     between -1 and 1; a negative one is the same drift downwards.
@@ -185,7 +185,7 @@ class Instance(ABC):
 
     @property
     def outcomes(self) -> str:
-        """What outcomes are, `yes-no` (0 or 1) or `is_numbers`: what `bet_se` is to
+        """What outcomes are, `yes-no` (0 or 1) or `numbers`: what `bet_se` is to
         expect.
         """
         return YES_NO
@@ -292,7 +292,7 @@ class Discrete(Instance):
 
     @property
     def outcomes(self) -> str:
-        """`yes-no` if only 0 and 1 have a chance, else `is_numbers`."""
+        """`yes-no` if only 0 and 1 have a chance, else `numbers`."""
         possible = np.array(self.values)[np.array(self.probabilities).max(axis=0) > 0]
         return YES_NO if np.isin(possible, (0.0, 1.0)).all() else NUMBERS
 
@@ -334,7 +334,7 @@ class Beta(Instance):
 
     @property
     def outcomes(self) -> str:
-        """`is_numbers`."""
+        """`numbers`."""
         return NUMBERS
 
     def to_dict(self) -> dict[str, Any]:
@@ -536,7 +536,7 @@ class Gaussian(Instance):
 
     @property
     def outcomes(self) -> str:
-        """`is_numbers`."""
+        """`numbers`."""
         return NUMBERS
 
     def to_dict(self) -> dict[str, Any]:

@@ -353,7 +353,7 @@ class Sampled(Instance):
 
     @property
     def outcomes(self) -> str:
-        """`yes-no` if there is nothing but 0 and 1, else `is_numbers`."""
+        """`yes-no` if there is nothing but 0 and 1, else `numbers`."""
         return YES_NO if np.isin(self.flat, (0.0, 1.0)).all() else NUMBERS
 
     def to_dict(self) -> dict[str, Any]:

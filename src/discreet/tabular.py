@@ -180,8 +180,8 @@ class Tabular(ABC):
     says of which one it is. Other lists of entries are tables of their own, and left
     out.
 
-    `called` is what the column `name` is called, of an entry and of the whole; `convert_to_outcome`
-    are the columns that a notebook shows, those of them that there are; `is_numbers` those
+    `called` is what the column `name` is called, of an entry and of the whole; `shown`
+    are the columns that a notebook shows, those of them that there are; `numbers` those
     that hold numbers, also while none of them is known.
     """
 
@@ -277,7 +277,7 @@ def make_frame(
     rows: Sequence[Row], columns: Iterable[str] = (), numbers: Sequence[str] = ()
 ) -> "pl.DataFrame":
     """A frame of flat rows, which need not have the same columns; those named here are
-    there in any case, also where there is no row. Of `is_numbers` a column that is empty
+    there in any case, also where there is no row. Of `numbers` a column that is empty
     holds numbers, others texts.
     """
     import polars as pl

@@ -96,7 +96,7 @@ def beyond_ratios(way: str, low: float, high: float) -> list[float]:
 
 
 def cost_of_numbers(part: str) -> list[float]:
-    """People with `is_numbers` for each with `yes-no`, where outcomes are yes or no."""
+    """People with `numbers` for each with `yes-no`, where outcomes are yes or no."""
     cells = numbers_study.cells_of(OUTCOMES, part)
     return [1 / numbers_study.gain(cell) for cell in cells if "bern" in cell["instance"]]
 

@@ -18,7 +18,7 @@ TellResult = tuple[float, ...]
 @dataclass
 class Weights:
     """What a person does to money, in logs: of the arm with outcome 0 or 1, of the
-    rival with outcome 0 or 1; `show_step` is d. What one who is close to the centre does
+    rival with outcome 0 or 1; `step` is d. What one who is close to the centre does
     more: one of the arm, one of the rival.
     """
 

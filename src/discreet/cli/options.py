@@ -18,6 +18,8 @@ from discreet.files import check_writable, is_database, is_same_file
 from discreet.trials.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     import polars as pl
     from click.decorators import FC
 
@@ -114,11 +116,6 @@ seed_option = click.option(
 )
 threads_option = click.option(
     "--threads", type=int, help="How many threads to run on.  [default: one per processor]"
-)
-outcomes_option = click.option(
-    "--outcomes",
-    help="Which outcomes bet-se should expect: yes-no or numbers.  [default: as the arms or "
-    "--range say]",
 )
 
 
@@ -513,58 +510,22 @@ def level_options(command: Any) -> Any:
 
 
 def design_options(command: Any) -> Any:
-    """What else can be chosen of a strategy, for `read_strategy`."""
-    return all_options(
-        command,
-        click.option(
-            "--indifference-zone",
-            type=float,
-            help="The indifference zone (ζ) of bet-se, differences too small to matter: any arm "
-            "this "
-            "close to the best may be named.  [default: 0]",
-        ),
-        click.option(
-            "--target-difference",
-            type=float,
-            help="The target difference of bet-se, which you plan for. If it is wrong, the trial "
-            "takes more participants; no guarantee depends on it.",
-        ),
-        outcomes_option,
-        click.option(
-            "--beta",
-            default="0.5",
-            show_default=True,
-            help="The share of the samples that the leading arm gets (β), or ids to adapt it.",
-        ),
-        click.option(
-            "--s",
-            type=float,
-            help="A parameter (s) of the exploration bonus b^G of ttucb and similar strategies.  "
-            "[default: 1.2]",
-        ),
-        click.option(
-            "--alpha",
-            type=float,
-            help="Another parameter (α) of the same bonus.  [default: 1.2]",
-        ),
-        click.option(
-            "--sampling",
-            default=None,
-            help="How the next arm is chosen: top-two, eb-tc, eb-tci, ts-tc, track-and-stop, "
-            "uniform, lucb or elimination.  [default: the strategy's own]",
-        ),
-        click.option(
-            "--cost",
-            default=None,
-            help="The cost function of ttucb and ctb-tt: gaussian, or kl for Bernoulli rewards.  "
-            "[default: gaussian]",
-        ),
-        click.option(
-            "--episodes",
-            default=None,
-            help="Whether each arm of a phased strategy has its own phases (arm), or all arms "
-            "share them (global, global-yielding).",
-        ),
+    """Add what else can be chosen of a strategy, for `read_strategy`."""
+    from discreet.strategies.strategy import list_options
+
+    return all_options(command, *map(make_option, list_options().values()))
+
+
+def make_option(field: "Field[Any]", usual: str | None = None) -> Any:
+    """Return the option of a strategy that a field declares; `usual` says what holds
+    without it.
+    """
+    about = field.metadata
+    return click.option(
+        f"--{field.name.replace('_', '-')}",
+        type=float if field.type is float else str,
+        metavar=about["unit"].upper() or None,
+        help=f"{about['help']}  [default: {usual or about['usual']}]",
     )
 
 

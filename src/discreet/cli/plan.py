@@ -10,11 +10,12 @@ from discreet.cli.options import (
     Arms,
     Names,
     Numbers,
+    all_options,
     answer_options,
     arms_options,
     calendar_options,
     delta_option,
-    outcomes_option,
+    make_option,
     read_arms,
     seed_option,
     show_json,
@@ -55,6 +56,20 @@ class Day(click.ParamType[date]):
             )
 
 
+def bet_options(command: Any) -> Any:
+    """Add the options of bet-se, with which a plan simulates what takes them."""
+    from discreet.strategies.estimators import ESTIMATORS
+    from discreet.strategies.strategy import list_options
+
+    return all_options(
+        command,
+        *(
+            make_option(field, "--gap if given, else none" if name == "target_difference" else None)
+            for name, field in list_options(ESTIMATORS["bets"].options).items()
+        ),
+    )
+
+
 @click.command(epilog="discreet plan --arms 4 --gap 0.2 --base 0.5 --epsilon 0.1,1 --budget 3000")
 @arms_options
 @click.option(
@@ -86,20 +101,7 @@ class Day(click.ParamType[date]):
     show_default=True,
     help="Who may see outcomes: a collector (global), or nobody (local).",
 )
-@click.option(
-    "--target-difference",
-    type=float,
-    help="The difference that you expect to find, for bet-se.  [default: --gap if given, else "
-    "none]",
-)
-@click.option(
-    "--indifference-zone",
-    type=float,
-    default=0.0,
-    help="A difference too small to matter (ζ), for bet-se: any arm this close to the best is a "
-    "right answer, and arms may tie.  [default: 0]",
-)
-@outcomes_option
+@bet_options
 @calendar_options
 @click.option(
     "--start",
@@ -158,15 +160,17 @@ def plan(
 
     scenarios: Instance | GapScenarios
     known = take_arms(options)
+    calendar = take_calendar(options)
     if arms is None and gap is None and base is None:
         scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
         scenarios = _read_gap(arms, gap, base, known)
-    options |= take_calendar(options) | {"start": start}
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= {"start": start}
     check_report(html, pdf)
     with quiet_warnings(), simulation_bar("simulating trials") as bar:
         options |= {"strategies": strategies, "progress": bar, "doing": bar.doing}
-        found = compute(scenarios, epsilon, **options)
+        found = compute(scenarios, epsilon, **calendar, **options)
     if known.part["range"] is not None:
         found = with_ranges(found, known)
     if html is not None or pdf is not None:

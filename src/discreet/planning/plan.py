@@ -27,7 +27,7 @@ from discreet.planning.rows import (
 from discreet.planning.scenarios import GapScenarios, RangeCost, name_scenarios
 from discreet.scale import NUMBERS, YES_NO
 from discreet.simulation.engine import MAX_SAMPLES
-from discreet.strategies.estimators import check_indifference_zone
+from discreet.strategies.estimators import ESTIMATORS, check_indifference_zone
 from discreet.strategies.presets import (
     Recommendation,
     bet_se,
@@ -35,7 +35,6 @@ from discreet.strategies.presets import (
     list_levels,
     list_trusts,
     recommended,
-    with_outcomes,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import is_rounded_to_bits
@@ -53,9 +52,8 @@ class PlanOptions(NamedTuple):
 
     delta: float
     trust: str
-    target_difference: float
-    outcomes: str
-    indifference_zone: float
+    options: dict[str, Any]
+    """The options of bet-se that are not as usual; other strategies get those they take."""
 
 
 def choose_strategies(
@@ -88,7 +86,7 @@ def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
 
         def at(epsilon: float) -> Strategy:
             level = {} if strategy.epsilon is None else {"epsilon": epsilon}
-            return _indifferent(strategy.with_(delta=delta, **level), design)
+            return _apply_zone(strategy.with_(delta=delta, **level), design)
     else:
         preset = find_preset(each)
         needed = list_levels(each, trust)
@@ -101,12 +99,8 @@ def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
 
         def at(epsilon: float) -> Strategy:
             made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
-            made = _indifferent(with_outcomes(made, design.outcomes), design)
-            return (
-                made.with_(target_difference=design.target_difference)
-                if "target_difference" in made.spec.options
-                else made
-            )
+            taken = {k: v for k, v in design.options.items() if k in made.spec.options}
+            return _apply_zone(made.with_(**taken), design)
 
     if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(
@@ -116,18 +110,20 @@ def _make_choice(each: str | Strategy, design: PlanOptions) -> StrategyAt:
     return at
 
 
-def _indifferent(strategy: Strategy, design: PlanOptions) -> Strategy:
-    """Give a strategy the indifference zone of the plan, if there is one. Refuse a
-    strategy that takes none, as it would answer another question.
+def _apply_zone(strategy: Strategy, design: PlanOptions) -> Strategy:
+    """Return the strategy with the plan's indifference zone, if there is one.
+
+    Refuse a strategy that takes none: it would answer another question.
     """
-    if design.indifference_zone == 0 or strategy.indifference_zone > 0:
+    zone = design.options["indifference_zone"]
+    if zone == 0 or strategy.indifference_zone > 0:
         return strategy
     if "indifference_zone" not in strategy.spec.options:
         raise InvalidInputError(
             f"{strategy.name} takes no indifference_zone, a difference too small to matter: plan "
             "bet-se with it, or leave indifference_zone out"
         )
-    return strategy.with_(indifference_zone=design.indifference_zone)
+    return strategy.with_(indifference_zone=zone)
 
 
 DEFAULT_RUNS = 500
@@ -298,6 +294,7 @@ def plan(
     start: date | None = None,
     doing: Doing | None = None,
     power: bool = True,
+    **options: Any,
 ) -> Plan:
     """Simulate how many participants it takes to find the best arm, for each privacy level.
 
@@ -307,9 +304,10 @@ def plan(
     strategies of your own (planned at each ε and at this δ); without them the
     recommended one. `trust` says who may see outcomes: the collector (`global`) or
     nobody (`local`). `outcomes` is what strategies are told to expect, where that
-    matters to them: `is_numbers` if the outcomes of a scenario are numbers, else `yes-no`,
+    matters to them: `numbers` if the outcomes of a scenario are numbers, else `yes-no`,
     unless you say otherwise. With an `indifference_zone`, a difference too small to matter, any arm
-    so close to the best is a correct result, and arms may tie.
+    so close to the best is a correct result, and arms may tie. `options` are further
+    options of bet-se, which strategies planned by name get if they take them.
 
     Trials end without an answer at `max_participants`. With a `budget`, the plan also finds
     the smallest ε at which that many participants lead to the correct result with this
@@ -322,7 +320,7 @@ def plan(
     enrolment take; with a `start`, the first day of enrolment, also when the trial
     ends.
 
-    `progress(done, all)` is called now and then, and `show_work(words)` with a description
+    `progress(done, all)` is called now and then, and `doing(words)` with a description
     of what comes next.
     """
     calendar = make_calendar(accrual, delay, deadline, enrolment, release)
@@ -337,7 +335,12 @@ def plan(
         target_difference = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
         outcomes = NUMBERS if has_numbers(named) else YES_NO
-    design = PlanOptions(delta, trust, target_difference, outcomes, float(indifference_zone))
+    unknown = sorted(set(options) - ESTIMATORS["bets"].options)
+    if unknown:
+        raise InvalidInputError(f"plan and bet-se have no option {unknown[0]!r}")
+    options |= {"target_difference": target_difference, "outcomes": outcomes}
+    options["indifference_zone"] = float(indifference_zone)
+    design = PlanOptions(delta, trust, options)
     within = (max_participants or budget) if power else None
     request = PlanRequest(named, levels, max_participants, budget, probability, within, start)
     simulations = Simulations(runs, seed, progress, calendar, doing)
@@ -352,7 +355,7 @@ def plan(
         budget=budget,
         probability=probability,
         calendar=calendar,
-        indifference_zone=design.indifference_zone,
+        indifference_zone=float(indifference_zone),
         start=start,
         **_simulate_plan(simulations, request, design, choose_strategies(strategies, design)),
     )
@@ -360,8 +363,8 @@ def plan(
 
 def _recommend(level: float, design: PlanOptions) -> Recommendation:
     """Return the strategy to take at an ε."""
-    take = recommended(level, design.delta, design.trust, design.target_difference, design.outcomes)
-    return replace(take, strategy=take.strategy.with_(indifference_zone=design.indifference_zone))
+    take = recommended(level, design.delta, design.trust)
+    return replace(take, strategy=take.strategy.with_(**design.options))
 
 
 class PlanRequest(NamedTuple):
@@ -389,13 +392,7 @@ def _simulate_plan(
     private = [at for at in choices if at(levels[0]).epsilon is not None]
     planned = [at(level) for level in levels for at in private]
     planned += [at(levels[0]) for at in choices if at not in private]
-    plain = bet_se(
-        design.delta,
-        trust="none",
-        target_difference=design.target_difference,
-        outcomes=design.outcomes,
-        indifference_zone=design.indifference_zone,
-    )
+    plain = bet_se(design.delta, trust="none", **design.options)
     searched = private if request.budget is not None else []
     curve = () if request.power_participants is None else GAP_FACTORS
     rows = len(planned) + 1

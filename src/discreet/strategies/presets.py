@@ -184,7 +184,7 @@ def recommended(
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
     collector (global) or nobody (local). `target_difference` is the difference that you expect to
     find, if you expect one, and `outcomes` says whether outcomes are `yes-no` or
-    `is_numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
+    `numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
     """
     if epsilon is None and rho is None and check_trust(trust).noised:
         trust = "none"

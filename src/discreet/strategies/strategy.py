@@ -7,7 +7,8 @@ are refused with the reason, and every strategy can say in words what it guarant
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from discreet.errors import InvalidInputError
@@ -19,35 +20,28 @@ from discreet.trust import TRUSTS, Trust
 from discreet.validation import check_delta, convert_to_float
 from discreet.wording import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS} - {
-    "indifference_zone",
-    "target_difference",
-    "outcomes",
-}
+OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS}
 """What a preset lets one choose beside its levels."""
-LEVELS = {
-    "delta",
-    "epsilon",
-    "gamma",
-    "rho",
-    "trust",
-    "indifference_zone",
-    "target_difference",
-    "outcomes",
-}
-NUMBERS = (
-    "delta",
-    "epsilon",
-    "gamma",
-    "rho",
-    "beta",
-    "indifference_zone",
-    "target_difference",
-    "s",
-    "alpha",
-    "sigma",
-)
+LEVELS = {"delta", "epsilon", "gamma", "rho", "trust"}
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
+
+
+def option(
+    default: Any,
+    label: str,
+    help: str,
+    choices: Sequence[str] = (),
+    unit: str = "",
+    usual: str | None = None,
+) -> Any:
+    """Return a field that the command line, study files and plans offer as an option.
+
+    `help` ends in a full stop; `usual` says what holds without the option, if that is not
+    the default itself. What the option does not fit is in `estimators`.
+    """
+    usual = str(default) if usual is None else usual
+    about = {"label": label, "help": help, "choices": choices, "unit": unit, "usual": usual}
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True)
@@ -61,19 +55,46 @@ class Strategy:
     delta: float
     epsilon: float | None = None
     gamma: float | None = None
-    sampling: str = "top-two"
+    sampling: str = option(
+        "top-two",
+        "sampling rule",
+        f"How the next arm is chosen: {', '.join(estimators.SAMPLINGS)}.",
+        estimators.SAMPLINGS,
+        usual="the strategy's own",
+    )
     """Whom to sample next. The paper's Top Two rule, others of that family (`eb-tc`,
     `eb-tci`, `ts-tc`), `track-and-stop`, `uniform`, `lucb` or `elimination`: the error
     rate is the threshold's, whatever the rule.
     """
-    cost: str = "gaussian"
+    cost: str = option(
+        "gaussian",
+        "transportation cost",
+        "The cost function of ttucb and ctb-tt: gaussian, or kl for Bernoulli rewards.",
+        estimators.COSTS,
+    )
     threshold: str | CustomThreshold = "proved"
-    beta: float | str = 0.5
-    episodes: str = "arm"
+    beta: float | str = option(
+        0.5,
+        "share of the leader",
+        "The share of the samples that the leading arm gets (β), or ids to adapt it.",
+    )
+    episodes: str = option(
+        "arm",
+        "episodes",
+        "Whether each arm of a phased strategy has its own phases (arm), or all arms share them "
+        "(global, global-yielding).",
+        estimators.EPISODES,
+    )
     bonus: str | CustomBonus = "ucb"
     grid: str | CustomGrid = "doubling"
-    s: float = 1.2
-    alpha: float = 1.2
+    s: float = option(
+        1.2,
+        "parameter s of the bonus",
+        "A parameter (s) of the exploration bonus b^G of ttucb and similar strategies.",
+    )
+    alpha: float = option(
+        1.2, "parameter α of the bonus", "Another parameter (α) of the same bonus."
+    )
     trust: str = ""
     """Who must be trusted with raw outcomes: `none` (no privacy), `local` (nobody) or
     `global` (the collector).
@@ -81,16 +102,32 @@ class Strategy:
     A choice for the estimator bets; it follows from the estimator otherwise, and may be
     left out.
     """
-    indifference_zone: float = 0.0
-    """Indifference gap of the estimator bets: an arm at most ζ below the best is good
-    enough.
-    """
-    target_difference: float = 0.0
-    """The difference that the estimator bets expects to find: it plans with it, and no
-    guarantee depends on it. 0: nothing is expected.
-    """
-    outcomes: str = YES_NO
-    """What the estimator bets expects outcomes to be: `yes-no`, or `is_numbers`, of which
+    indifference_zone: float = option(
+        0.0,
+        "indifference zone",
+        "A difference too small to matter (ζ), for bet-se: any arm this close to the best is a "
+        "right answer, and arms may tie.",
+        unit="reward",
+        usual="0",
+    )
+    """ζ: an arm at most so far below the best may be named."""
+    target_difference: float = option(
+        0.0,
+        "target difference",
+        "The difference that bet-se plans for. If it is wrong, the trial takes more participants; "
+        "no guarantee depends on it.",
+        unit="reward",
+        usual="none",
+    )
+    """0: no difference is expected."""
+    outcomes: str = option(
+        YES_NO,
+        "kind of outcomes",
+        "Which outcomes bet-se should expect: yes-no or numbers.",
+        estimators.OUTCOMES,
+        usual="as the arms or --range say",
+    )
+    """What the estimator bets expects outcomes to be: `yes-no`, or `numbers`, of which
     it uses the variance. Both are right for any outcomes in [0, 1].
     """
     rho: float | None = None
@@ -305,6 +342,17 @@ class Strategy:
         if not isinstance(description, dict):
             raise InvalidInputError("not the description of a strategy: a JSON object is needed")
         return Strategy.from_dict(description)
+
+
+NUMBERS = tuple(
+    each.name for each in fields(Strategy) if each.type in (float, float | None, float | str)
+)
+"""The fields that are numbers: 1 and 1.0 are the same, also when written down."""
+
+
+def list_options(names: Collection[str] = OPTIONS) -> dict[str, Field[Any]]:
+    """Return those of the named fields that are declared by `option`, by name."""
+    return {each.name: each for each in fields(Strategy) if each.name in names and each.metadata}
 
 
 def check_strategy(strategy: Any) -> Strategy:

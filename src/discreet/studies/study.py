@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 from discreet.accrual import Calendar, Delay, make_calendar
 from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli, Instance, benchmarks
-from discreet.scale import YES_NO
 from discreet.simulation import engine
-from discreet.strategies.estimators import COSTS, EPISODES, OUTCOMES, SAMPLINGS, THRESHOLDS
+from discreet.strategies.estimators import THRESHOLDS, check_leader_share
 from discreet.strategies.presets import PARTS, PRESETS, list_levels
-from discreet.strategies.strategy import Strategy
+from discreet.strategies.strategy import Strategy, list_options
 from discreet.trust import TRUSTS
 from discreet.validation import (
-    check_beta,
     check_delta,
     check_epsilon,
     check_gamma,
@@ -164,8 +162,8 @@ def make_title(strategy: Strategy) -> str:
 
 def describe_extras(strategy: Strategy) -> str:
     """Describe the parts that differ from the preset and have no column of their own."""
-    usual = {"gamma": None, "rho": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
-    usual |= {"indifference_zone": 0.0, "target_difference": 0.0, "outcomes": YES_NO, "sigma": None}
+    usual = {name: each.default for name, each in list_options().items()}
+    usual |= {"gamma": None, "rho": None, "sigma": None}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
     usual["sampling"] = strategy.spec.samplings[0]
     usual["trust"] = strategy.spec.trusts[0]
@@ -217,28 +215,16 @@ def _check_cap(cap: Any) -> int | None:
     return int(cap)
 
 
-def _check_share(beta: Any) -> None:
-    if beta != "ids":
-        check_beta(beta)
-
-
 OPTION_CHECKS: dict[str, Any] = {
     "epsilon": check_epsilon,
     "delta": check_delta,
     "gamma": check_gamma,
     "rho": check_rho,
     "threshold": THRESHOLDS,
-    "sampling": SAMPLINGS,
-    "cost": COSTS,
     "trust": tuple(TRUSTS),
-    "episodes": EPISODES,
-    "beta": _check_share,
-    "indifference_zone": None,
-    "target_difference": None,
-    "outcomes": OUTCOMES,
-    "s": None,
-    "alpha": None,
     "sigma": check_sigma,
+    **{name: each.metadata["choices"] or None for name, each in list_options().items()},
+    "beta": check_leader_share,
 }
 """What a strategy in a file may say, each with a check of its values that needs no
 other option.
