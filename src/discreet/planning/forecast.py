@@ -200,11 +200,11 @@ class Continuation:
             value = draw_steady_reward(self.rng, answers, arm)
             run.record_answer(arm, value + noise * self.rng.standard_normal() if noise else value)
 
-        for arm, view in enumerate(run.table()):
+        for arm, view in enumerate(run.view_arms()):
             for _ in range(view.pulls - view.count):
                 if not run.stopped:
                     answer(arm)
-        while not run.stopped and (place := run.take()) is not None:
+        while not run.stopped and (place := run.assign_next()) is not None:
             answer(place.arm)
             if not run.samples % PARTICIPANTS_BETWEEN_CLOCK_CHECKS:
                 self._check_time()
