@@ -49,7 +49,7 @@ def test_what_is_long() -> None:
     assert [wording.format_ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
 
 
-LIKELY = "whatever one person's outcome was, the probability of everything that is published "
+LIKELY = "whatever one participant's outcome was, the probability of everything that is published "
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ LIKELY = "whatever one person's outcome was, the probability of everything that 
     + [
         (
             20.0,
-            "whatever one person's outcome was, what is published may have been more than a "
+            "whatever one participant's outcome was, what is published may have been more than a "
             "million times as likely or as unlikely with another outcome, so that hardly anything "
             "is protected (ε = 20). ",
         ),

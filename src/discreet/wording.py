@@ -137,7 +137,7 @@ def describe_lead(name: str, over: Sequence[str], better_by: float, people: int)
     others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
     return (
         f"Released in place of means: {name} did {how} than {others} by {abs(better_by):.4g} on "
-        f"average, with noise, over about {format_count(people, 'person', 'people')} each"
+        f"average, with noise, over about {format_count(people, 'participant')} each"
     )
 
 

@@ -104,7 +104,7 @@ def test_data_in_units_are_shown_in_units() -> None:
     assert make_power_table(power_curves(found, "old, new"), "").head[-1] == "110"
     path = run_path(data, found.recommended.strategy)
     (means, *_) = draw_path(path).axes
-    assert means.get_ylabel() == "private mean (less is better)"
+    assert means.get_ylabel() == "estimate (less is better)"
     low, high = means.get_ylim()
     assert (low < 0, high > 400) == (True, True)
     drawn = {round(float(np.asarray(line.get_ydata())[-1]), 6) for line in means.get_lines()}

@@ -157,7 +157,7 @@ def draw_doses(people: list[int], *ends: float) -> Any:
     """A trial of doses, at each look with these people."""
     names = tuple(f"{dose} mg" for dose in range(10, 10 + len(ends)))
     means = np.array([ends] * len(people))
-    about = (None, "private mean", (0.0, 1.0), tuple(range(len(ends))))
+    about = (None, "estimate", (0.0, 1.0), tuple(range(len(ends))))
     (axes,) = charts.draw_means(charts.TrialMeans(names, np.array(people), means, *about)).axes
     return axes
 
@@ -279,7 +279,7 @@ def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
     assert weakest[-1] >= 1 - 1e-9
     assert (weakest[:-1] < 1).all()
     svg = charts.render(charts.draw_path(path)).decode()
-    for words in ("A &lt; B", "threshold", "people (samples)", "private mean"):
+    for words in ("A &lt; B", "threshold", "people (samples)", "estimate"):
         assert words in svg
 
 

@@ -130,7 +130,7 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
             "a was identified as the best arm by a prespecified procedure whose",
         ),
         ("a", False, "The arm that did best so far was a. It was not found to be the best."),
-        (None, False, "There was no look at the data."),
+        (None, False, "There was no interim analysis."),
     ],
 )
 def test_after_the_end_a_terminal_says_what_a_page_says(
@@ -161,7 +161,7 @@ def test_an_interval_is_said_in_per_cent(
     render(status_document(tied.status()))
     shown = " ".join(capsys.readouterr().out.split())
     report = trial_page(tied.transcript())
-    assert all("99.9 % interval" in place for place in (page, report))
+    assert "99.9 % confidence sequence" in report
     for place in (page, shown, report):
-        assert "With a probability of at least 99.9 %, the interval of an arm" in place
+        assert "With a probability of at least 99.9 %, the confidence sequence of an arm" in place
         assert "0.999" not in place

@@ -73,7 +73,7 @@ TOO_WIDE = """() => [...document.querySelectorAll('.scroll')]
 
 def test_tables_of_a_trial_fit_on_a_phone(page: Any) -> None:
     """All arms with intervals and p-values, and what managers did."""
-    head = ["arm", "people", "outcomes behind the mean", "private mean", "90 % interval"]
+    head = ["arm", "people", "outcomes analysed", "estimate", "90 % interval"]
     row = ["1234", "1234", "-0.68", "-0.68 to 0.88", "> 0.99"]
     long = "nobody is assigned during the pause, and deadlines keep running as before"
     acts = [["lower-maximum", "2000", "1119 people, 12 looks", long, long]]

@@ -73,8 +73,8 @@ def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> N
         assert compared is not None
         (row,) = compared.rows
         low, high = row.interval
-        words = f"{name} {row.difference:+.2f} {low:.2f} to {high:.2f} {_p_value(row.p_value)}"
-        assert words in page
+        ends = f"{100 * low:.0f} to {100 * high:.0f}"
+        assert f"{name} {100 * row.difference:+.0f} {ends} {_p_value(row.p_value)}" in page
     with pytest.raises(InvalidInputError, match="one of placebo, new drug; got 'aspirin'"):
         trial_page(said, "aspirin")
 
@@ -149,7 +149,7 @@ def test_an_inconclusive_end_has_no_winner_and_no_guarantee(tmp_path: Path) -> N
     page = trial_page(said)
     assert "← best" not in page
     assert "found to be the best." not in section(page, "Result").replace("was not found", "")
-    rests = text(section(page, "What holds, and on what it rests"))
+    rests = text(section(page, "Guarantees and assumptions"))
     assert "Error probability" not in rests
     quoted = text(section(page, "Sentences to quote"))
     assert "The trial ended without a conclusion. No arm was found to be the best" in quoted
@@ -161,7 +161,7 @@ def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
     assert "← best" in page
     quoted = text(section(page, "Sentences to quote"))
     assert "the probability of eliminating it is at most 5 %, at all interim analyses" in quoted
-    assert "that was not told within 7 days of the assignment counted as the worst" in quoted
+    assert "that was not recorded within 7 days of the assignment counted as the worst" in quoted
     assert "2-differentially private (ε = 2)" in quoted
     assert "more than 7.39 times as likely" in quoted
 
@@ -171,10 +171,10 @@ def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
 
 def test_the_flow_is_that_of_the_record(said: dict[str, Any]) -> None:
     page = trial_page(said, assessed=1000)
-    flow = text(section(page, "Flow of people"))
+    flow = text(section(page, "Participant flow"))
     people = said["status"]["participants"]
-    stated = "1000 people, as stated by those who publish this; not in the record"
-    assert f"{stated} not assigned: {1000 - people}" in flow
+    stated = "1000 participants, as stated by those who publish this; not in the record"
+    assert f"{stated} not randomised: {1000 - people}" in flow
     sites = {"Leeds": [0, 0], "Lyon": [0, 0]}
     for event in said["events"]:
         for arm in event.get("arms", ()):
@@ -197,10 +197,10 @@ def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.M
         folder.mkdir()
         seeded_keys(monkeypatch)
         trial = played(folder, 40, told)
-        flow = section(trial_page(trial.transcript()), "Flow of people")
+        flow = section(trial_page(trial.transcript()), "Participant flow")
         pages.append(flow)
-        assert "How many outcomes were declared missing is not public" in flow
-        assert "not looked at yet: " in text(flow)
+        assert "How many outcomes are missing is not public" in flow
+        assert "not analysed yet: " in text(flow)
     assert pages[0] == pages[1]
 
 
@@ -222,10 +222,10 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert privacy_quote(about(ttucb(0.1))).startswith("No privacy is promised")
     local = privacy_quote(about(bet_se(0.1, epsilon=1.0, trust="local")))
     assert "randomised before it was sent" in local
-    assert "at which an outcome was told" not in local
-    assert "at which an outcome was told" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
+    assert "at which an outcome was recorded" not in local
+    assert "at which an outcome was recorded" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
     clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled", deadline=60.0))
-    assert "at which an outcome was told" not in clock
+    assert "at which an outcome was recorded" not in clock
     rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
     assert "(1, 1e-06)-differentially private" in rare
     assert "apart from a probability of 1e-06" in rare
@@ -315,8 +315,8 @@ def test_dates_of_a_journal_tell_no_days_of_outcomes() -> None:
     ]
     assert audit_dates(entries[::-1], True) == {
         "Created": "1970-01-01",
-        "First person assigned": "1970-01-02",
-        "Last person assigned": "1970-01-04",
+        "First participant assigned": "1970-01-02",
+        "Last participant assigned": "1970-01-04",
         "Ended, at the latest": "1970-01-10",
     }
     assert "1970-01-10" not in audit_dates(entries, False).values()
@@ -348,4 +348,4 @@ def test_dates_of_a_record_by_the_clock(tmp_path: Path) -> None:
     trial = played(tmp_path, 40, release="scheduled", deadline=3600)
     dates = section(trial_page(trial.transcript()), "Dates")
     assert "By the record" in dates
-    assert re.search(r"<dt>First person assigned</dt><dd>\d{4}-\d\d-\d\d</dd>", dates)
+    assert re.search(r"<dt>First participant assigned</dt><dd>\d{4}-\d\d-\d\d</dd>", dates)

@@ -86,11 +86,13 @@ def test_people_without_a_site_are_counted() -> None:
 
 def test_arms_that_came_and_went() -> None:
     status = {"actions": [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]}
-    assert arm_notes(status) == {"d": "added later", "a": "dropped by hand"}
-    assert left_words(status).startswith("d was added later. a was dropped by hand: the answer")
+    assert arm_notes(status) == {"d": "added later", "a": "dropped by a manager"}
+    assert left_words(status).startswith(
+        "d was added later. a was dropped by a manager: the answer"
+    )
     status["actions"].append(act("drop-arm", "d"))
-    assert arm_notes(status)["d"] == "added later, dropped by hand"
-    assert "d, a were dropped by hand" in left_words(status)
+    assert arm_notes(status)["d"] == "added later, dropped by a manager"
+    assert "d, a were dropped by a manager" in left_words(status)
 
 
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
@@ -98,17 +100,21 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow["past_deadline"] = None
     status = {**flow, "stopped": False, "release": RELEASE[SCHEDULED], "next_release": 86_400}
     assert flow_words(status) == (
-        "9 of at most 20 people; 9 outcomes, told or not, have not been looked at yet; 6 of them "
-        "are looked at after 1970-01-02 00:00:00 UTC."
+        "9 of at most 20 participants; 9 outcomes, recorded or not, have not been analysed yet; 6 "
+        "of them are analysed after 1970-01-02 00:00:00 UTC."
     )
-    assert flow_words({**status, "next_release": None}).endswith("have not been looked at yet.")
+    assert flow_words({**status, "next_release": None}).endswith("have not been analysed yet.")
     complete = {**status, "release": RELEASE[COMPLETE], "next_release": None}
-    assert flow_words(complete).endswith("9 outcomes are not in, the next look waits for 6.")
-    assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
+    assert flow_words(complete).endswith(
+        "9 outcomes are not recorded; the next interim analysis waits for 6."
+    )
+    assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are recorded.")
     late = flow_words({**complete, "pending": 0, "past_deadline": 2})
-    assert "; all outcomes are in or too late. The deadline of 2 people has passed" in late
+    assert (
+        "; all outcomes are recorded or missing. The deadline of 2 participants has passed" in late
+    )
     assert flow_words({**complete, "participants": 0}).startswith("Nobody has been enrolled yet")
-    assert flow_words({**status, "stopped": True}).endswith("were not looked at, and will not be.")
+    assert flow_words({**status, "stopped": True}).endswith("were not analysed, and will not be.")
 
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
@@ -124,14 +130,14 @@ def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
     bare: dict[str, Any] = {"arms": [], "recommendation": None}
     bare["randomisation"] = RANDOMISATION[kind]
     words = interval_words(bare, "95 %")
-    assert words.startswith("With a probability of at least 95 %, the interval")
-    assert "the same for all people and does not change over time" in words
-    assert ("the answer holds, but the intervals do not" in words) == drifts
+    assert words.startswith("With a probability of at least 95 %, the confidence")
+    assert "the same for all participants and does not change over time" in words
+    assert ("the error probability holds, but the confidence sequences do not" in words) == drifts
     arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]
     said = {**bare, "arms": arms, "recommendation": "20 mg"}
-    assert "Intervals may overlap" in interval_words(said, "0.95")
+    assert "Confidence sequences may overlap" in interval_words(said, "0.95")
     arms[0]["interval"] = [0.25, 0.6]
-    assert "Intervals may overlap" not in interval_words(said, "0.95")
+    assert "Confidence sequences may overlap" not in interval_words(said, "0.95")
 
 
 @pytest.mark.parametrize(
@@ -174,26 +180,26 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "<b>" not in page
     assert "<i>" not in page
     assert "The trial was stopped by a manager without a conclusion." in section(page, "Result")
-    sites = section(page, "Flow of people")
+    sites = section(page, "Participant flow")
     assert "<td>Leeds</td><td>5</td><td>ended</td>" in sites
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
-    acts = section(page, "Deviations: what managers did")
+    acts = section(page, "Protocol changes")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
     names = ("Pause", "Resume", "Close a site", "Stop for good")
     assert all(f"<td>{name}</td>" in acts for name in names)
-    assert "<td>Lower the maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
+    assert "<td>20</td><td>5 participants, 5 interim analyses</td>" in acts
     assert "a maximum only says when the last look is" in acts
-    promised = section(page, "What holds, and on what it rests")
+    promised = section(page, "Guarantees and assumptions")
     assert "Error probability" not in promised, "it was stopped by a manager"
     assert "Error rate" not in promised
-    assert "Deadline: an outcome counts if it is told within 7 days" in promised
-    protocol = section(page, "What was fixed before the first person")
+    assert "Deadline: an outcome counts if it is recorded within 7 days" in promised
+    protocol = section(page, "Prespecified design")
     for name, value in {
-        "Assignment": "in the order that the strategy says",
+        "Allocation": "in the order that the strategy gives",
         "Sites": "Leeds, &lt;b&gt;Ly&amp;on&lt;/b&gt;",
         "Deadline of an outcome": "7 days from assignment",
-        "Looks": "at every answer, in the order of assignment",
-        "At most": "60 people",
+        "Interim analyses": "after every outcome, in the order of assignment",
+        "Maximum": "60 participants",
     }.items():
         assert f"<dt>{name}</dt><dd>{value}</dd>" in protocol
 
@@ -203,7 +209,7 @@ def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
     enrol(trial, 6)
     page = trial_page(trial.transcript())
     assert "The trial ended at its maximum without a conclusion." in page
-    assert "None: the record contains no action by a manager." in page
+    assert "None: the record contains no management action." in page
     assert "and whether they are open now" not in page
     assert "<dt>Sites</dt><dd>anywhere</dd>" in page
 
@@ -235,19 +241,19 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     assert "NOT VERIFIED" not in page
     result = section(page, "Result")
     assert "40 mg was added later." in result
-    assert "5 mg was dropped by hand: the answer is about the arms that were left." in result
+    assert "5 mg was dropped by a manager: the answer is about the arms that were left." in result
     assert "<td>added later</td>" in result
-    assert "<td>dropped by hand</td>" in result
-    assert "Where sites differ or outcomes drift, the answer holds" in result
-    assert "never looked at, as the arm was dropped" in section(page, "Flow of people")
+    assert "<td>dropped by a manager</td>" in result
+    assert "If sites differ or outcomes drift, the error probability holds" in result
+    assert "not analysed, as the arm was dropped" in section(page, "Participant flow")
     assert "so far was 10 mg. It was not found to be the best." in result
     compared = section(page, "Differences between the arms")
     assert "which did best so far and was not found to be the best" in compared
     assert "With a probability of at least 100 %" in compared
     render(status_document(trial.status()))
     words = " ".join(capsys.readouterr().out.split())
-    assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words
-    assert "Where sites differ or outcomes drift, the answer holds" in words
+    assert "40 mg was added later. 5 mg was dropped by a manager: the answer" in words
+    assert "If sites differ or outcomes drift, the error probability holds" in words
     assert "…" not in words
 
 
@@ -268,7 +274,7 @@ def test_a_terminal_shows_sites_and_operators(
     assert "[red]Leeds 4 open" in words
     assert "raise-maximum 80 more [bold]money the error rate holds" in words
     assert "pause – a holiday nobody is assigned during the pause" in words
-    assert "4 of at most 80 people" in words
+    assert "4 of at most 80 participants" in words
     assert "Error probability: if the outcomes of each arm are independent" in words
     assert "within 1 hour of" in words
     trial.manage("stop", "enough")

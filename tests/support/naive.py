@@ -410,7 +410,7 @@ def run_stream(
 
 
 def run_dpse(source: Source, arms: int, epsilon: float, delta: float, cap: int) -> Outcome:
-    """DP-SE (Sajed and Sheffet): fresh samples each epoch, private means, drop what is
+    """DP-SE (Sajed and Sheffet): fresh samples each epoch, estimates, drop what is
     too far below the best.
     """
     active, pulls, means, n, e = list(range(arms)), [0] * arms, [0.0] * arms, 0, 0

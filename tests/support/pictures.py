@@ -61,7 +61,7 @@ def draw_trial(arms: int, means: bool) -> Any:
     shown = tuple(arms_shown(run.means[-1], run.evidence[-1] >= 1, [arms - 1]))
     people = run.samples.astype(np.int64)
     if means:
-        about = (arms - 1, "private mean (more is better)", (0.0, 1.0), shown)
+        about = (arms - 1, "estimate (more is better)", (0.0, 1.0), shown)
         return charts.draw_means(charts.TrialMeans(run.names, people, run.means, *about))
     return charts.draw_evidence(charts.TrialEvidence(run.names, people, run.evidence, shown))
 

@@ -60,17 +60,20 @@ def render(document: Document) -> str:
 
 def render_sections(sections: Sequence[Section]) -> str:
     """Render the sections alone, for a page that has a head of its own."""
-    return _template().render(document=Document("", sections), numbers=count(1))
+    return _template().render(document=Document("", sections), whole=False, numbers=count(1))
 
 
 @cache
 def _template() -> "Template":
     try:
-        from jinja2 import Environment, PackageLoader
+        from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise MissingExtraError('reports need jinja2: pip install "discreet[plot]"') from None
     environment = Environment(
-        loader=PackageLoader("discreet.reports", ""), autoescape=True, keep_trailing_newline=True
+        loader=PackageLoader("discreet.reports", ""),
+        autoescape=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
     )
     environment.filters |= {
         "kind": lambda part: type(part).__name__,

@@ -498,7 +498,7 @@ def _share_pictures(instance: str, cells: Cells) -> list[Lines]:
         levels = tuple(Level("IDS", value) for value in ids if math.isfinite(value))
         title = f"{instance}, {format_strategy_name(name)}"
         across = "β, the share of the leader"
-        found.append(Lines(title, across, "people (samples), mean", (line,), levels))
+        found.append(Lines(title, across, "participants (samples), mean", (line,), levels))
     return found
 
 

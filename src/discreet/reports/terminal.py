@@ -27,6 +27,8 @@ from discreet.reports.document import (
 )
 from discreet.reports.html import lay_out_table
 
+MIN_HEAD = 8
+"""Characters from which the head of a column is broken into lines."""
 NARROWEST = 64
 """Columns below which numbers would be cut."""
 
@@ -104,13 +106,15 @@ def print_table(table: Table, console: Console | None = None) -> None:
         if head in [column[0] for column in columns[1:]]:
             columns = [columns[0], *(column for column in columns[1:] if column[0] != head)]
             left_out.insert(0, head)
-    shown = rich.table.Table(box=box.SIMPLE_HEAD, title=table.caption or None, title_justify="left")
+    if table.caption:
+        console.print(f"\n{table.caption}")
+    shown = rich.table.Table(box=box.SIMPLE_HEAD)
     for place, (head, cells, is_text) in enumerate(columns):
         written = "".join(cells)
         plain = (
             place == 0 or is_text or (not re.search(r"\d", written) and re.search(r"\w", written))
         )
-        width = max(map(len, [*cells, *head.split()]))
+        width = max(MIN_HEAD, *map(len, [*cells, *head.split()]))
         title = head if is_text else textwrap.fill(head, width)
         justify: JustifyMethod = "left" if plain else "right"
         shown.add_column(title, justify=justify, no_wrap=not plain, overflow="fold")
@@ -123,7 +127,8 @@ def print_table(table: Table, console: Console | None = None) -> None:
 
 def _column_width(head: str, cells: Sequence[str], is_text: bool) -> int:
     """Return the least number of characters that a column takes with its border."""
-    return max(map(len, head.split() if is_text else [*cells, *head.split()]), default=0) + 3
+    words = head.split() if is_text else [*cells, *head.split()]
+    return max(min(len(head), MIN_HEAD), *map(len, words)) + 3
 
 
 def say(words: str, wrap: bool = True) -> None:

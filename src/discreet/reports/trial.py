@@ -1,5 +1,5 @@
 """The page of a live trial, made of its transcript alone: whatever stands on it may be
-published. What whoever publishes adds to it (dates, people assessed) is marked so.
+published. Additions by those who publish it (dates, participants assessed) are marked.
 """
 
 import os
@@ -87,22 +87,22 @@ from discreet.wording import (
 )
 
 Said = Mapping[str, Any]
-ASSIGNED = {
-    SIMPLE: "a coin for each person, with announced odds, tossed when the person is enrolled",
-    SHUFFLED: "in random order, to places that are fixed up to the next look",
-    FIXED: "in the order that the strategy says",
+ALLOCATION = {
+    SIMPLE: "each participant individually, with announced probabilities, after enrolment",
+    SHUFFLED: "in random order within the places up to the next interim analysis",
+    FIXED: "in the order that the strategy gives",
 }
-LOOKS = {
-    COMPLETE: "as soon as all outcomes of a round are in",
-    SCHEDULED: "by the clock, when the deadline of the last person of a round has passed",
+ANALYSES = {
+    COMPLETE: "as soon as all outcomes of a round are recorded",
+    SCHEDULED: "scheduled: when the deadline of the last participant of a round has passed",
 }
-EACH_ANSWER = "at every answer, in the order of assignment"
+EACH_ANSWER = "after every outcome, in the order of assignment"
 ENROLMENT = {
     "waiting": "nobody is enrolled while a full round waits for its outcomes",
-    "continuous": "people are enrolled while earlier rounds wait for their outcomes",
+    "continuous": "participants are enrolled while earlier rounds wait for their outcomes",
 }
 RETAINED = {
-    "until-release": "outcomes are erased as soon as they have been used in a look",
+    "until-release": "outcomes are erased as soon as they have been used in an interim analysis",
     "forever": "OUTCOMES ARE KEPT, and whoever can read the database can read them",
 }
 
@@ -121,9 +121,9 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
         ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
         *_levels(strategy),
         *_design(strategy),
-        ("At most", f"{protocol['max_participants']:,} people"),
+        ("Maximum", f"{protocol['max_participants']:,} participants"),
         *_field(protocol, Strategy.from_dict(strategy).spec.each_answer),
-        ("People", RETURNING[protocol["returning"]]),
+        ("Returning participants", RETURNING[protocol["returning"]]),
         ("Blinding", BLINDING[protocol["blinding"]]),
         ("Storage", RETAINED[protocol["retain"]]),
         ("Made with", f"discreet {protocol['version']}"),
@@ -136,8 +136,7 @@ def scale_of(protocol: Said) -> Scale:
 
 
 def _outcomes(protocol: Said) -> str:
-    outcomes = Strategy.from_dict(protocol["strategy"]).outcomes
-    if is_yes_no(scale_of(protocol), outcomes):
+    if _find_factor(protocol) > 1:
         return describe_yes_no(protocol["direction"])
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     low, high = protocol["range"]
@@ -154,19 +153,18 @@ def _levels(strategy: Said) -> list[tuple[str, str]]:
     else:
         privacy = f"ε = {strategy['epsilon']:g}{gamma}"
     rate = f"{100 * strategy['delta']:.4g} % (δ = {strategy['delta']:g})"
-    return [("Privacy", privacy), ("Error rate aimed at", rate)]
+    return [("Privacy", privacy), ("Error probability", rate)]
 
 
 def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
-    """How people come, are dealt and answer."""
+    """List how participants are enrolled and assigned, and when outcomes count."""
     deadline, sites = protocol["deadline"], protocol["sites"]
-    dealt = ASSIGNED[protocol["randomisation"]]
     late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
     return [
-        ("Assignment", dealt),
+        ("Allocation", ALLOCATION[protocol["randomisation"]]),
         ("Sites", "anywhere" if sites is None else ", ".join(sites)),
         ("Deadline of an outcome", late),
-        ("Looks", EACH_ANSWER if each_answer else LOOKS[protocol["release"]]),
+        ("Interim analyses", EACH_ANSWER if each_answer else ANALYSES[protocol["release"]]),
         ("Enrolment", ENROLMENT[protocol["enrolment"]]),
     ]
 
@@ -189,16 +187,19 @@ def _design(strategy: Said) -> list[tuple[str, str]]:
 FEW_ARMS = 6
 """Arms that have a box each."""
 NOT_RECORDED = (
-    "Not in the record, which knows of people only from their assignment on. Take the number "
-    "from your own list."
+    "Not in the record, which begins with the assignment of a participant. Take the number from "
+    "the screening list."
 )
 NOT_PUBLIC = (
-    "How many outcomes were declared missing is not public: that an outcome is missing may itself "
-    "be the outcome. A missing one counts as the worst, and is among those looked at."
+    "How many outcomes are missing is not public: that an outcome is missing may itself be the "
+    "outcome. A missing outcome counts as the worst, and is among those analysed."
 )
-AS_ASSIGNED = "Everybody counts on the arm they were assigned to, whatever was done later."
-LEFT = {False: "not looked at yet", True: "never looked at, as the trial ended before"}
-"""Whose outcomes were in no look, by whether the trial is over."""
+AS_ASSIGNED = (
+    "All randomised participants are analysed in the arm to which they were assigned (intention to "
+    "treat)."
+)
+LEFT = {False: "not analysed yet", True: "not analysed, as the trial ended before (pipeline)"}
+"""Participants in no interim analysis, by whether the trial is over."""
 
 
 def flow_parts(
@@ -216,7 +217,9 @@ def flow_parts(
         _draw_arm_boxes(names, by_arm, course.used, dict.fromkeys(names, left) | _dropped(status)),
         [_missing(status)],
     ]
-    found: list[FlowDiagram | Table] = [FlowDiagram("Flow of people through the trial", levels)]
+    found: list[FlowDiagram | Table] = [
+        FlowDiagram("Flow of participants through the trial", levels)
+    ]
     found.append(_table(names, assigned, by_arm, course.used))
     if sites := site_rows(status):
         found.append(Table(SITE_HEAD, sites, "Sites, and whether they are open now."))
@@ -228,7 +231,7 @@ def _assessed(assessed: int | None, people: int) -> Box:
         return Box("Assessed for eligibility", [NOT_RECORDED])
     lines = [
         f"{_people(assessed)}, as stated by those who publish this; not in the record",
-        f"not assigned: {assessed - people}",
+        f"not randomised: {assessed - people}",
     ]
     return Box("Assessed for eligibility", lines)
 
@@ -238,15 +241,13 @@ def _assigned(said: dict[str, Any], course: Course) -> Box:
     lines = [_people(said["status"]["participants"])]
     if sites:
         lines.append(f"from {format_count(len(sites), 'site')}")
-    return Box("Assigned" if randomisation == FIXED else "Assigned at random", lines)
+    return Box("Assigned" if randomisation == FIXED else "Randomised", lines)
 
 
 def _dropped(status: dict[str, Any]) -> dict[str, str]:
     """What is said of outcomes of arms that were dropped."""
     notes = arm_notes(status).items()
-    return {
-        name: "never looked at, as the arm was dropped" for name, note in notes if DROPPED in note
-    }
+    return {name: "not analysed, as the arm was dropped" for name, note in notes if DROPPED in note}
 
 
 def _draw_arm_boxes(
@@ -259,20 +260,20 @@ def _draw_arm_boxes(
             for arm, (name, count) in enumerate(zip(names, each, strict=True))
         ]
     least, most = min(each), max(each)
-    people = format_count(f"{least}" if least == most else f"{least} to {most}", "person", "people")
-    lines = _lines(assigned.total(), used.total(), "not looked at")
+    people = format_count(f"{least}" if least == most else f"{least} to {most}", "participant")
+    lines = _lines(assigned.total(), used.total(), "not analysed")
     return [Box(f"{len(names)} arms", [f"{people} each: see the table", *lines])]
 
 
 def _lines(assigned: int, used: int, left: str) -> list[str]:
-    lines = [f"assigned: {assigned}", f"outcomes looked at: {used}"]
+    lines = [f"assigned: {assigned}", f"outcomes analysed: {used}"]
     return [*lines, f"{left}: {assigned - used}"] if assigned > used else lines
 
 
 def _missing(status: dict[str, Any]) -> Box:
     past = past_words(status).strip()
     lines = [NOT_PUBLIC, *([past] if past else []), AS_ASSIGNED]
-    return Box("Missing outcomes, and who counts", lines)
+    return Box("Missing outcomes, and who is analysed", lines)
 
 
 def _table(
@@ -286,24 +287,24 @@ def _table(
     if sites and any(site is None for _, site in assigned):
         sites.append(None)
     head = ["arm", *(site if site is not None else "(not said)" for site in sites)]
-    head += ["assigned", "outcomes looked at"]
+    head += ["assigned", "outcomes analysed"]
     rows = [
         [name, *(str(assigned[arm, site]) for site in sites), str(by_arm[arm]), str(used[arm])]
         for arm, name in enumerate(names)
     ]
     all_of = [str(sum(assigned[arm, site] for arm in range(len(names)))) for site in sites]
     rows.append(["all", *all_of, str(by_arm.total()), str(used.total())])
-    return Table(head, rows, "People by arm and site." if sites else "People by arm.")
+    return Table(head, rows, "Participants by arm and site." if sites else "Participants by arm.")
 
 
 def _people(count: int) -> str:
-    return format_count(count, "person", "people")
+    return format_count(count, "participant")
 
 
 STATED = "Stated by those who publish this page; not in the record, and not checked:"
 RECORDED = "By the record, in days of universal time (UTC):"
-MOST_LOOKS = 24
-"""Looks whose days are listed."""
+MAX_DAYS = 24
+"""Interim analyses whose days are listed."""
 
 
 def date_facts(course: Course, stated: Mapping[str, str]) -> list[Part]:
@@ -321,18 +322,18 @@ def _recorded(course: Course) -> list[tuple[str, str]]:
     looks = [at for kind, at in course.times if kind == "released"]
     found = _ends(came)
     if looks:
-        days = [day(at) for at in looks[:MOST_LOOKS]]
-        more = f" and {len(looks) - MOST_LOOKS} more" if len(looks) > MOST_LOOKS else ""
-        found.append(("Looks", ", ".join(days) + more))
+        days = [day(at) for at in looks[:MAX_DAYS]]
+        more = f" and {len(looks) - MAX_DAYS} more" if len(looks) > MAX_DAYS else ""
+        found.append(("Interim analyses", ", ".join(days) + more))
     return found
 
 
 def audit_dates(entries: Sequence[AuditEntry], stopped: bool) -> dict[str, str]:
-    """The days of a trial by its private audit trail: created, first and last person,
+    """The days of a trial by its private audit trail: created, first and last participant,
     end.
 
-    No more: on which days outcomes were told is nobody's business, and the day of a
-    look is the day on which the last outcome of its round was.
+    No more: on which days outcomes were recorded stays private, and the day of an
+    interim analysis is the day on which the last outcome of its round was.
     """
     calls = sorted(entries, key=lambda one: one.entry)
     created = [one.at for one in calls if one.action == "create"]
@@ -351,7 +352,10 @@ ENDS = ("ask", "tell", "expire", "manage stop")
 def _ends(came: Sequence[float]) -> list[tuple[str, str]]:
     if not came:
         return []
-    return [("First person assigned", day(came[0])), ("Last person assigned", day(came[-1]))]
+    return [
+        ("First participant assigned", day(came[0])),
+        ("Last participant assigned", day(came[-1])),
+    ]
 
 
 def day(at: float) -> str:
@@ -371,7 +375,7 @@ WARNING = (
 )
 BLINDED = (
     "This trial is blinded and has not ended: keep this page from everybody who enrols, treats or "
-    "assesses people."
+    "assesses participants."
 )
 SMALL = 0.001
 """P-values below it are said to be below it."""
@@ -386,7 +390,7 @@ class Added:
     control: str | None = None
     """The arm that others are compared with; the best one if none is named."""
     assessed: int | None = None
-    """How many people were assessed for eligibility."""
+    """How many participants were assessed for eligibility."""
     dates: Mapping[str, str] = field(default_factory=dict)
     """What happened on which day."""
 
@@ -403,10 +407,10 @@ def trial_page(
     dates: Mapping[str, str] | None = None,
 ) -> str:
     """One HTML page, from a transcript or its file: result, differences between the
-    arms, flow of people, sentences to quote, protocol, deviations, record.
+    arms, participant flow, sentences to quote, protocol, protocol changes, record.
 
     Arms are compared with the best one, or with a `control`. The record does not say
-    how many people were `assessed` for eligibility, and it has `dates` (of what, and
+    how many participants were `assessed` for eligibility, and it has `dates` (of what, and
     the day) only if the trial goes by the clock. If you give them, the page shows them
     as stated by whoever publishes it. If the transcript does not pass its checks, the
     page says NOT VERIFIED, and what is wrong.
@@ -476,8 +480,9 @@ def status_document(status: Status, protocol: Protocol | None = None) -> Documen
         )
     if protocol is not None:
         items.append(f"Outcomes: {protocol.outcome_description}.")
+    factor = 1 if protocol is None else _find_factor(protocol.to_dict())
     blinded = "The staff of this trial are blinded: estimates are shown only at the end."
-    arms = [_make_arms_table(said, None)] if status.arms else [Note(blinded)]
+    arms = _make_arms_table(said, None, factor) if status.arms else [Note(blinded)]
     acts = act_rows(said, named=str)
     conduct: list[Part] = []
     if sites := site_rows(said):
@@ -506,12 +511,12 @@ def _sections(
             "Result", [*([Paragraph(BLINDED)] if blind else []), *_result(said, course, compared)]
         ),
         *([_differences(status, compared, said)] if compared else []),
-        Section("Flow of people", flow_parts(said, course, added.assessed)),
+        Section("Participant flow", flow_parts(said, course, added.assessed)),
         Section("Sentences to quote", quoted),
-        Section("What was fixed before the first person", _protocol(said)),
-        Section("Deviations: what managers did", _deviations(status, course)),
+        Section("Prespecified design", _protocol(said)),
+        Section("Protocol changes", _deviations(status, course)),
         *([Section("Dates", dates)] if dates else []),
-        Section("What holds, and on what it rests", [List(_promises(said, course))]),
+        Section("Guarantees and assumptions", [List(_promises(said, course))]),
         Section("Record", [List(_record(said, found, added.more))]),
     ]
 
@@ -521,14 +526,18 @@ def _sections(
 
 def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> list[Part]:
     status, path = said["status"], course.path()
-    parts = [List(_found(status)), _make_arms_table(status, compared), *_leads(status)]
+    parts: list[Part] = [
+        List(_found(status)),
+        *_make_arms_table(status, compared, _find_factor(said["protocol"])),
+        *_leads(status),
+    ]
     if not len(path.people):
         yet = "" if status["stopped"] else " yet"
-        return [*parts, Paragraph(f"There was no look at the data{yet}: nothing can be drawn.")]
+        return [*parts, Paragraph(f"There was no interim analysis{yet}: nothing can be drawn.")]
     standing = standing_picture(said)
     drawn = trial_drawings(path, said)
     if "means" not in drawn:
-        parts.append(Paragraph("No mean was released that could be drawn: see above."))
+        parts.append(Paragraph("No estimate was released that could be drawn: see above."))
     pictures = [*([standing] if standing else []), *drawn.values()]
     return [*parts, *([FigureRow(pictures)] if pictures else [])]
 
@@ -543,8 +552,10 @@ def _leads(status: dict[str, Any]) -> list[Part]:
 
 
 def _found(status: dict[str, Any]) -> list[str]:
-    people = f"{status['participants']:,} of at most {status['max_participants']:,} people took "
-    "part."
+    people = (
+        f"{status['participants']:,} of at most {status['max_participants']:,} participants were "
+        "enrolled."
+    )
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
         stands = PAUSED if status["paused"] else "goes on"
@@ -559,27 +570,46 @@ def _found(status: dict[str, Any]) -> list[str]:
     ]
 
 
-def _make_arms_table(status: dict[str, Any], compared: Compared | None) -> Table:
-    level = format_percent(1 - status["delta"])
-    head, words = (
-        ["arm", "people", "outcomes behind the mean", "private mean"],
-        "Private means carry noise.",
-    )
+def _find_factor(protocol: Said) -> int:
+    """Return 100 if outcomes are yes or no, so that means are percentages, and 1 if not."""
+    rates = is_yes_no(scale_of(protocol), Strategy.from_dict(protocol["strategy"]).outcomes)
+    return 100 if rates else 1
+
+
+def _show_mean(value: float, interval: Sequence[float] | None, factor: int) -> str:
+    """Return an estimate as precisely as its interval supports; a rate in per cent."""
+    ends = None if interval is None else [factor * end for end in interval]
+    return format_to_precision(factor * value, ends) + (" %" if factor > 1 else "")
+
+
+def _show_interval(interval: Sequence[float] | None, factor: int) -> str:
+    if interval is None:
+        return "–"
+    return format_interval([factor * end for end in interval]) + (" %" if factor > 1 else "")
+
+
+def _make_arms_table(
+    status: dict[str, Any], compared: Compared | None, factor: int = 1
+) -> list[Part]:
+    """Make a row for each arm, and the notes that stand under the table."""
+    level, words = format_percent(1 - status["delta"]), list[str]()
+    head = ["arm", "participants", "outcomes analysed", "estimate"]
     rows = []
     for arm in status["arms"]:
-        mean = "–" if arm["mean"] is None else format_to_precision(arm["mean"], arm["interval"])
+        mean = "–" if arm["mean"] is None else _show_mean(arm["mean"], arm["interval"], factor)
         rows.append([arm["name"], str(arm["assigned"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
-        head.append(f"{level} interval")
-        words += f" {interval_words(status, level)}"
+        head.append(f"{level} confidence sequence")
+        words.append(interval_words(status, level))
         for row, arm in zip(rows, status["arms"], strict=True):
-            row.append("–" if arm["interval"] is None else format_interval(arm["interval"]))
+            row.append(_show_interval(arm["interval"], factor))
     if compared and any(value is not None for value in compared.best):
-        head.append('p-value of "is the best"')
-        words += (
-            ' The p-value of "is the best" bounds the probability of this much evidence against an '
-            "arm if that arm was at least as good as every other for the people of each round; it "
-            "holds at every look, and where sites differ or outcomes drift."
+        head.append("p-value (null hypothesis: this arm is the best)")
+        words.append(
+            "The p-value bounds the probability of this much evidence against an arm if that arm "
+            "was at least as good as every other for the participants of each round; it holds at "
+            "every interim analysis, also if sites differ or outcomes drift. The p-values of "
+            "differences have another null hypothesis, so they are other numbers."
         )
         for row, value in zip(rows, compared.best, strict=True):
             row.append("–" if value is None else _p_value(value))
@@ -590,7 +620,8 @@ def _make_arms_table(status: dict[str, Any], compared: Compared | None) -> Table
     mark = best_mark(status)
     for row in rows:
         row[0] += f" ({mark})" if mark and row[0] == status["recommendation"] else ""
-    return Table(head, rows, words)
+    table = Table(head, rows, "Estimates carry privacy noise.")
+    return [table, *map(Note, words)]
 
 
 def _p_value(value: float) -> str:
@@ -619,13 +650,20 @@ WHY = {
 def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any]) -> Section:
     """Each arm against one of them, with what a reader has to know of it."""
     names = [arm["name"] for arm in status["arms"]]
-    level = format_percent(compared.level)
-    head = ("arm", "difference", f"{level} interval", "p-value")
+    level, factor = format_percent(compared.level), _find_factor(said["protocol"])
+    head = (
+        "arm",
+        f"difference{' (percentage points)' if factor > 1 else ''}",
+        f"{level} confidence sequence",
+        "p-value (null hypothesis: same mean)",
+    )
     rows = [
         [
             names[row.arm],
-            format_to_precision(row.difference, row.interval, "+"),
-            format_interval(row.interval),
+            format_to_precision(
+                factor * row.difference, [factor * end for end in row.interval], "+"
+            ),
+            format_interval([factor * end for end in row.interval]),
             _p_value(row.p_value),
         ]
         for row in compared.rows
@@ -648,19 +686,24 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
 def _how_to_read(level: str, arms: int, compared: Compared, status: dict[str, Any]) -> list[str]:
     lines = [
         f"With a probability of at least {level}, the intervals of all pairs of arms contain the "
-        "true differences at every look at once. So it does not matter how often one looked, when "
+        "true differences at all interim analyses at once. So it does not matter how many there "
+        "were, when "
         "the trial ended, or that the arm to compare with was chosen by its results.",
-        'A p-value is for "the two arms have the same mean". It is adjusted for all '
-        f"{arms * (arms - 1) // 2} pairs of arms and for any number of looks: the probability that "
+        "The null hypothesis of this p-value is that the two arms have the same mean; that of the "
+        "p-value in the table of results is that an arm is the best. So they differ. This one is "
+        "adjusted for all "
+        f"{arms * (arms - 1) // 2} pairs of arms and for any number of interim analyses: the "
+        "probability that "
         "arms with the same mean ever get a p-value of 0.05 or less is at most 0.05.",
-        "Both are for arms whose mean is the same for all people and does not change over time, "
+        "Both are for arms whose mean is the same for all participants and does not change over "
+        "time, "
         "and both are computed from the noisy numbers that were released.",
     ]
     if arms == 2:
         lines[1] = lines[1].replace("all 1 pairs of arms and for ", "")
     if status["conclusive"] and any(low <= 0 <= high for low, high in _intervals(compared)):
         lines.append(
-            "An interval may contain 0 although the trial was conclusive: the rule of the trial "
+            "A confidence sequence may contain 0 although the trial was conclusive: the trial "
             "compares arms round by round and is not adjusted for all pairs or for both directions."
         )
     return lines
@@ -675,7 +718,7 @@ def _intervals(compared: Compared) -> list[tuple[float, float]]:
 
 def _protocol(said: dict[str, Any]) -> list[Part]:
     words = (
-        "The protocol below was fixed when the trial was created, before anybody was assigned. Its "
+        "The design was fixed when the trial was created, before any participant was assigned. Its "
         f"hash (SHA-256) is {said['protocol_hash']}; published at that time, it shows that "
         "nothing was changed since."
     )
@@ -685,9 +728,10 @@ def _protocol(said: dict[str, Any]) -> list[Part]:
 def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     acts = act_rows(status)
     if not acts:
-        return [Paragraph("None: the record contains no action by a manager.")]
+        return [Paragraph("None: the record contains no management action.")]
     moments = [
-        f"{format_count(moment.people, 'person', 'people')}, {format_count(moment.looks, 'look')}"
+        f"{format_count(moment.people, 'participant')}, "
+        f"{format_count(moment.looks, 'interim analysis', 'interim analyses')}"
         for moment in course.acts
     ]
     moments += [""] * (len(acts) - len(moments))
@@ -714,9 +758,11 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(
-            f"Looks: {course.looks}, which released {format_count(status['releases'], 'number')}, "
-            f"each of at most {sign} = {max(spent):.6g}{beside}; each person is in one of them, so "
-            f"the whole transcript has {sign} = {strategy[level]:g}{beside}. A person who took "
+            f"Interim analyses: {course.looks}, which released "
+            f"{format_count(status['releases'], 'number')}, "
+            f"each of at most {sign} = {max(spent):.6g}{beside}; each participant is in one, so "
+            f"the whole transcript has {sign} = {strategy[level]:g}{beside}. A participant who "
+            "took "
             f"part k times has k times that.{_restored(status)}"
         )
     return found

@@ -263,18 +263,18 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
         about = (chosen, _mean_words(protocol), span, shown, path.low, path.high)
         data = charts.TrialMeans(path.names, path.people, path.means, *about)
         words = (
-            f"The private mean of each of {len(path.names)} arms at each look, against the people "
-            "assigned."
+            f"The estimate of each of {len(path.names)} arms at each interim analysis, against the "
+            "participants assigned."
         )
         if len(path.names) <= charts.FEW_BANDS and not np.isnan(path.low).all():
-            words += " Bands: the intervals of the table above."
+            words += " Bands: the confidence sequences of the table above."
         words += shown_words(len(path.names))
         found["means"] = Figure(lambda: charts.render(charts.draw_means(data)), words, words)
     if not np.isnan(path.evidence).all():
         shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
-            "The evidence against each arm at each look, as a share of what eliminates an arm; an "
-            f"arm has no line while it leads.{shown_words(len(path.names))}"
+            "The evidence against each arm at each interim analysis, as a share of what eliminates "
+            f"an arm; an arm has no line while it leads.{shown_words(len(path.names))}"
         )
         found["evidence"] = Figure(
             lambda: charts.render(charts.draw_evidence(shares)), words, words
@@ -309,7 +309,7 @@ def standing_picture(said: dict[str, Any]) -> Figure | None:
         for arm in arms[:MOST_SHOWN]
     )
     span = tuple(protocol["range"])
-    words = f"The private mean of each arm with its interval.{_left_out(len(arms))}"
+    words = f"The estimate of each arm with its confidence sequence.{_left_out(len(arms))}"
     words += " Filled: the arm that was found to be the best." if best is not None else ""
     data = charts.Forest(rows, _mean_words(protocol), span, len(arms))
     return Figure(lambda: charts.render(charts.draw_forest(data)), words, words)
@@ -329,7 +329,8 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
     reach = high - low
     better = "right" if upwards else "left"
     words = (
-        f"The differences from {names[compared.reference]} with their intervals; to the {better} "
+        f"The differences from {names[compared.reference]} with their confidence sequences; to "
+        f"the {better} "
         f"of the line an arm did better.{_left_out(len(compared.rows))}"
     )
     span, other = (-reach, reach), shorten(names[compared.reference])
@@ -339,7 +340,7 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
 
 def _mean_words(protocol: dict[str, Any]) -> str:
     better = "more is better" if protocol["direction"] == "max" else "less is better"
-    return f"private mean ({better})"
+    return f"estimate ({better})"
 
 
 def _left_out(count: int) -> str:

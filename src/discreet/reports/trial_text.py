@@ -31,13 +31,13 @@ from discreet.wording import (
 Said = Mapping[str, Any]
 """A status in plain types."""
 PAUSED = "is paused: nobody is assigned until a manager resumes it"
-DROPPED, ADDED = "dropped by hand", "added later"
+DROPPED, ADDED = "dropped by a manager", "added later"
 ARM_ACTS = {DROP: DROPPED, ADD: ADDED}
 UNITS = {"days": 86_400, "hours": 3600, "minutes": 60}
-ACT_HEAD = ("action", "about", "reason", "what it means")
-ACT_WORDS = ("reason", "what it means")
+ACT_HEAD = ("action", "about", "reason", "meaning")
+ACT_WORDS = ("reason", "meaning")
 """The columns of these that are words."""
-SITE_HEAD = ("site", "people", "now")
+SITE_HEAD = ("site", "participants", "now")
 FEW_ARMS = 12
 """Arms that are named one by one in a sentence."""
 SAME = 1e-12
@@ -56,27 +56,30 @@ def duration_words(seconds: float) -> str:
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     if not status["participants"]:
-        return (
-            f"Nobody has been enrolled yet; at most {status['max_participants']:,} people can be."
-        )
-    here = f"{status['participants']:,} of at most {status['max_participants']:,} people"
+        most = f"{status['max_participants']:,} participants"
+        return f"Nobody has been enrolled yet; at most {most} can be."
+    here = f"{status['participants']:,} of at most {status['max_participants']:,} participants"
     pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
         left = format_count(pending, "outcome was", "outcomes were")
-        return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
+        return f"{here}; {left} not analysed, and will not be.{past_words(status)}"
     if status["release"] != RELEASE[SCHEDULED]:
         if not status["pending"]:
-            known = "in or too late" if status["past_deadline"] else "in"
+            known = "recorded or missing" if status["past_deadline"] else "recorded"
             return f"{here}; all outcomes are {known}.{past_words(status)}"
-        waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
+        waits = (
+            f"; the next interim analysis waits for {status['waiting']:,}"
+            if status["waiting"]
+            else ""
+        )
         out = format_count(pending, "outcome is", "outcomes are")
-        return f"{here}; {out} not in{waits}.{past_words(status)}"
-    left = format_count(pending, "outcome, told or not, has", "outcomes, told or not, have")
-    words = f"{here}; {left} not been looked at yet"
+        return f"{here}; {out} not recorded{waits}.{past_words(status)}"
+    left = format_count(pending, "outcome, recorded or not, has", "outcomes, recorded or not, have")
+    words = f"{here}; {left} not been analysed yet"
     if at := status["next_release"]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         looked = format_count(f"{status['waiting']:,}", "of them is", "of them are")
-        words += f"; {looked} looked at after {moment} UTC"
+        words += f"; {looked} analysed after {moment} UTC"
     return f"{words}.{past_words(status)}"
 
 
@@ -85,8 +88,8 @@ def past_words(status: Said) -> str:
     past = status["past_deadline"]
     if not past:
         return ""
-    whose = format_count(f"{past:,}", "person", "people")
-    return f" The deadline of {whose} has passed, whether their outcomes were told or not."
+    whose = format_count(f"{past:,}", "participant")
+    return f" The deadline of {whose} has passed, whether their outcomes were recorded or not."
 
 
 def by_hand(status: Said) -> bool:
@@ -108,11 +111,11 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     found = [
         ("Error probability", status["guarantee"] if met else ""),
         ("Error probability after protocol changes", reshaped_words(status) if met else ""),
-        ("Assignment", status["randomisation"]),
-        ("Looks", status["release"]),
+        ("Allocation", status["randomisation"]),
+        ("Interim analyses", status["release"]),
         ("Enrolment", status["enrolment"]),
         ("Deadline", deadline),
-        ("People", status["returning"]),
+        ("Returning participants", status["returning"]),
         ("Erasing", status["erasing"]),
     ]
     return [(title, words) for title, words in found if words]
@@ -121,21 +124,23 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
 def deadline_words(seconds: float) -> str:
     """What a deadline is."""
     return (
-        f"an outcome counts if it is told within {duration_words(seconds)} of the person's "
-        "assignment; otherwise it counts as the worst one"
+        f"an outcome counts if it is recorded within {duration_words(seconds)} of the "
+        "participant's "
+        "assignment; otherwise it is missing and counts as the worst outcome"
     )
 
 
 def interval_words(status: Said, level: str) -> str:
     """Which mean an interval covers."""
     words = (
-        f"With a probability of at least {level}, the interval of an arm contains its true mean at "
-        "every look, provided that this mean is the same for all people and does not change over "
-        "time."
+        f"With a probability of at least {level}, the confidence sequence of an arm contains its "
+        "true mean at every interim analysis, provided that this mean is the same for all "
+        "participants and does not change over time."
     )
     if status["randomisation"] == RANDOMISATION[SIMPLE]:
         words += (
-            " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
+            " If sites differ or outcomes drift, the error probability holds, but the confidence "
+            "sequences do not."
         )
     return f"{words}{_overlap_words(status)}"
 
@@ -147,8 +152,8 @@ def _overlap_words(status: Said) -> str:
     if best is None or not any(low <= best[1] and best[0] <= high for low, high in ends.values()):
         return ""
     return (
-        " Intervals may overlap although an arm was dropped: the rule of the trial compares the "
-        "arms directly with each other, and the interval of each mean alone is wider."
+        " Confidence sequences may overlap although an arm was eliminated: the trial compares the "
+        "arms directly with each other, and the sequence of each mean alone is wider."
     )
 
 
@@ -178,7 +183,7 @@ def level_words(status: Said) -> str:
 
 
 def _apart(best: str, status: Said) -> set[str]:
-    """Arms that are behind whatever their mean is: dropped by hand, or by a difference
+    """Arms that are behind whatever their mean is: dropped by a manager, or by a difference
     that was released in place of means.
     """
     apart = {name for name, note in arm_notes(status).items() if DROPPED in note}
@@ -201,7 +206,7 @@ def best_mark(status: Said) -> str:
 def ahead_words(status: Said) -> str:
     """Who was ahead when a trial ended without an answer."""
     if status["recommendation"] is None:
-        return "There was no look at the data."
+        return "There was no interim analysis."
     if level := level_words(status):
         return f"In the end {level} were level. No arm was found to be the best."
     best = status["recommendation"]
@@ -230,7 +235,8 @@ def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = No
         return words
     beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
     return (
-        f"whatever one person's outcome was, {_likely_words(epsilon)} (ε = {epsilon:g}){beside}. "
+        f"whatever one participant's outcome was, {_likely_words(epsilon)} (ε = "
+        f"{epsilon:g}){beside}. "
         f"In technical terms: {describe_privacy(words)}"
     )
 
@@ -325,7 +331,7 @@ def _about(about: str | int | None) -> str:
 
 def quotes(said: Said) -> list[tuple[str, str]]:
     """A title and sentences each: privacy, and the error rate."""
-    return [("Privacy", privacy_quote(said)), ("Error rate", error_quote(said))]
+    return [("Privacy", privacy_quote(said)), ("Error probability", error_quote(said))]
 
 
 def privacy_quote(said: Said) -> str:
@@ -339,19 +345,23 @@ def privacy_quote(said: Said) -> str:
             "outcomes as they are, without noise."
         )
     where = (
-        "Each person's outcome was randomised before it was sent, so that nobody had to be trusted "
+        "Each participant's outcome was randomised before it was sent, so that nobody had to be "
+        "trusted "
         "with it."
         if model.randomised
         else "Random noise was added to every number before it was shown or used for a decision."
     )
     conditions = "This holds if nobody took part twice"
     if protocol["release"] != SCHEDULED and not model.randomised:
-        conditions += ", and if the time at which an outcome was told did not depend on the outcome"
+        conditions += (
+            ", and if the time at which an outcome was recorded did not depend on the outcome"
+        )
     acts = [act["action"] for act in status["actions"]]
     restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
     return (
         f"Everything published about this trial, taken together, is {_level(strategy)} with "
-        f"respect to the outcome of one person{_factor(strategy)}. {where} Who took part, where "
+        f"respect to the outcome of one participant{_factor(strategy)}. {where} Who took part, "
+        "where "
         f"and on which arm is not protected. {conditions}.{restored}"
     )
 
@@ -409,7 +419,7 @@ def _counted(protocol: Said) -> str:
     """What a missing outcome was."""
     seconds = protocol["deadline"]
     within = "" if seconds is None else f" within {duration_words(seconds)} of the assignment"
-    return f"An outcome that was not told{within} counted as the worst."
+    return f"An outcome that was not recorded{within} counted as the worst."
 
 
 def _inconclusive(status: Said) -> str:

@@ -87,7 +87,7 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     axes.tick_params(axis="y", length=0)
     people_axis(axes)
     bound = BOUND if any(math.isfinite(row.bound) for row in rows) else ""
-    words = f"people{LOGARITHMIC}: ● median{bound};\neight of ten trials end within the bar"
+    words = f"participants{LOGARITHMIC}: ● median{bound};\neight of ten trials end within the bar"
     figure.supxlabel(words, fontsize=TYPE)
     open_frame(axes, "left")
     write_title(figure, title)

@@ -319,7 +319,7 @@ def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
     short_numbers(axes.yaxis)
     if log:
         powers_of_ten(axes.yaxis)
-    axes.set_ylabel(f"people (samples), {statistic}")
+    axes.set_ylabel(f"participants (samples), {statistic}")
     open_frame(axes)
 
 

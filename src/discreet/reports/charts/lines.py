@@ -145,7 +145,7 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
             axes.plot([], [], lw=0, label=f"{data.labels[line]}: {NONE_DONE}")
     people_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
-    axes.set(xlabel=f"people (samples){LOGARITHMIC}", ylabel="trials that have ended")
+    axes.set(xlabel=f"participants (samples){LOGARITHMIC}", ylabel="trials that have ended")
     open_frame(axes)
     write_title(figure, title)
     if any(MARK in label for label in data.labels):

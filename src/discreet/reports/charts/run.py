@@ -63,7 +63,11 @@ def draw_path(path: "RunPath", title: str = "") -> "Figure":
     _draw_releases(releases, path, shown)
     for axes in (means, evidence, releases):
         open_frame(axes)
-    end = f"{format_participants_short(path.samples[-1])} people" if path.stopped else "hit the cap"
+    end = (
+        f"{format_participants_short(path.samples[-1])} participants"
+        if path.stopped
+        else "hit the cap"
+    )
     title = title or f"One run of {path.strategy} ({path.threshold} threshold): {end}"
     write_title(figure, title, left_out_words(len(shown), len(path.names)))
     _draw_means(means, path, shown, dense)
@@ -99,7 +103,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
             words = label(name, "← named" if chosen else "")
             ends.append(End(words, float(mean[-1]), look.color))
     _mean_limits(axes, path, shown)
-    axes.set_ylabel("private mean" + (" (less is better)" if path.scale.direction == "min" else ""))
+    axes.set_ylabel("estimate" + (" (less is better)" if path.scale.direction == "min" else ""))
     people_axis(axes)
     if ends:
         note(axes, _interval_words(path, shown, dense))
@@ -184,6 +188,8 @@ def _draw_releases(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
     axes.set_yticks(range(len(shown)), names)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
-    words = "every sample is a release" if path.thinned else f"looks: {len(path.samples)}"
+    words = (
+        "every sample is a release" if path.thinned else f"interim analyses: {len(path.samples)}"
+    )
     note(axes, words)
-    axes.set_xlabel(f"people (samples){LOGARITHMIC}", fontsize=TYPE)
+    axes.set_xlabel(f"participants (samples){LOGARITHMIC}", fontsize=TYPE)

@@ -217,7 +217,7 @@ def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End
         axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
         ends.append(End(label(names[line], f"({y[-1]:,.0f})"), float(y[-1]), look.color))
     axes.set_ylim(0, 1.05 * float(data.people[:, lines].max()))
-    axes.set_ylabel("people assigned")
+    axes.set_ylabel("participants assigned")
     short_numbers(axes.yaxis)
     open_frame(axes)
     return ends
@@ -226,7 +226,7 @@ def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End
 def _time_axis(axes: "Axes", data: Enrolment) -> None:
     if not data.dated:
         short_numbers(axes.xaxis)
-        axes.set_xlabel("people assigned in all")
+        axes.set_xlabel("participants assigned in all")
         return
     from matplotlib.dates import ConciseDateFormatter
 
@@ -290,7 +290,7 @@ def draw_means(data: TrialMeans) -> "Figure":
     _mean_limits(axes, data)
     axes.set_ylabel(data.unit)
     open_frame(axes)
-    people_scale(axes, data.people[0], data.people[-1], "people assigned")
+    people_scale(axes, data.people[0], data.people[-1], "participants assigned")
     note(axes, left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
@@ -354,7 +354,7 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
-    people_scale(axes, data.people[0], data.people[-1], "people assigned")
+    people_scale(axes, data.people[0], data.people[-1], "participants assigned")
     note(axes, "at 100 % an arm is out", left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
