@@ -308,7 +308,7 @@ class TestFile:
             read(tmp_path, text)
 
     def test_the_one_in_the_docs(self, tmp_path: Path) -> None:
-        page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+        page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
         study = read(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
         assert len(study.cells) == 5 * (2 * 3 + 3 + 2)
         drift = discreet.Drift.sites(0.2, block=5)

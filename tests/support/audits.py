@@ -12,7 +12,7 @@ def audited(strategy: Strategy, mistake: type[Rehearsal], part: str, runs: int) 
 
 
 def said_in_the_docs(mistake: str) -> tuple[str, int, str]:
-    page = (Path(__file__).parents[2] / "docs" / "auditing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     (row,) = [line for line in page.splitlines() if line.startswith(f"| {mistake}")]
     _, _, part, _, runs, low, _ = (cell.strip() for cell in row.split("|"))
     return part.strip("`"), int(runs.partition("(")[0].replace(" ", "")), low

@@ -51,7 +51,7 @@ from discreet.theory.divergences import GAUSSIAN, KL, compute_numerator
 @jit
 def bound_reach_chance(steps: int, end: int, height: int) -> float:
     """Return an upper bound on `compute_reach_chance` that is quick to compute; its
-    proof is in docs/leap.md.
+    proof is in docs/theory.md.
     """
     if end >= height:
         return 1.0

@@ -259,8 +259,7 @@ def _check_class(make: object) -> None:
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):
             raise InvalidInputError(
-                f"{make.__qualname__} needs a method {method}: see the docs page 'Your own "
-                "strategy'"
+                f"{make.__qualname__} needs a method {method}: see the docs page 'Strategies'"
             )
 
 

@@ -1,6 +1,6 @@
 """That leader, challenger and not stopping are certain while means stay within bounds.
 
-docs/leap.md, "A mean after every sample", has the proof. Sums and products may round by
+docs/theory.md, "A mean after every sample", has the proof. Sums and products may round by
 `SLACK`; a certificate that fails for it costs time only.
 """
 

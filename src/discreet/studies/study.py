@@ -146,7 +146,7 @@ class Study:
 
     @staticmethod
     def from_toml(path: str | Path) -> "Study":
-        """Read a study file; the docs page "Sweeps" says what it may contain."""
+        """Read a study file; the docs page "Studies" says what it may contain."""
 
         return read_study(path)
 
@@ -238,7 +238,7 @@ STUDY_KEYS = {"instances", "strategies", "skip_unfit", *NUMBER_KEYS, *SHARED_KEY
 
 
 def read_study(path: str | Path) -> Study:
-    """Read a study file; the docs page "Sweeps" says what it may contain."""
+    """Read a study file; the docs page "Studies" says what it may contain."""
     path = check_path("a study file", path)
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
