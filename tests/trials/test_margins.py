@@ -154,7 +154,7 @@ def test_a_trial_of_differences_has_pages(tmp_path: Path) -> None:
     assert "Released in place of means" in page
     assert words in page
     assert "target_difference = 0.5" in page
-    assert "drawn by a coin" in page
+    assert "drawn with the announced probabilities" in page
     command = ["trial", "status", "t", "--url", f"sqlite:///{tmp_path}/t.db"]
     shown = CliRunner().invoke(main, command)
     assert shown.exit_code == 0

@@ -355,7 +355,7 @@ BAD_MIDDLES: list[Any] = [
 
 @pytest.mark.parametrize("middle", BAD_MIDDLES, ids=lambda middle: str(middle)[:9])
 def test_what_is_never_announced_is_no_middle(middle: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"middle must be the level .* from 1/64"):
+    with pytest.raises(InvalidInputError, match=r"middle_level must be the level .* from 1/64"):
         respond(0.5, 3.0, middle_level=middle)
     with pytest.raises(InvalidInputError):
         Response("levels", 3.0, None, 0, Scale(), middle)

@@ -111,7 +111,7 @@ def test_what_is_released_without_privacy_is_the_sum_and_the_bumps(tmp_path: Pat
     for _ in range(4):
         batch, told = trial.ask(400), dict[str, list[float]](a=[], b=[])
         assert batch.waiting == len(batch.assignments)
-        centre = trial._state.run.now.centre  # type: ignore[attr-defined]
+        centre = trial._state.run.current.centre  # type: ignore[attr-defined]
         for one in batch.assignments:
             told[one.arm].append(rng.integers(FINE + 1) / FINE)
         queue = {arm: list(values) for arm, values in told.items()}

@@ -113,9 +113,9 @@ def test_it_is_part_of_the_protocol(tmp_path: Path) -> None:
     clip, refuse = make(tmp_path), make(tmp_path, "refuse", "other")
     assert '"out_of_range":"clip"' in clip.protocol.text
     assert clip.protocol.to_dict() != {**refuse.protocol.to_dict(), "name": "t"}
-    with pytest.raises(InvalidInputError, match="outside is 'clip', not 'refuse'"):
+    with pytest.raises(InvalidInputError, match="out_of_range is 'clip', not 'refuse'"):
         make(tmp_path, "refuse")
-    with pytest.raises(InvalidInputError, match="outside must be one of refuse, clip"):
+    with pytest.raises(InvalidInputError, match="out_of_range must be one of refuse, clip"):
         make(tmp_path, "drop", "third")
 
 
@@ -153,7 +153,7 @@ def test_a_response_is_clipped_where_the_person_is(tmp_path: Path) -> None:
     high = respond(25, 50.0, range=(10, 20), out_of_range="clip")
     assert high == respond(20, 50.0, range=(10, 20))
     assert str(high) == "rr/50.0/1@10.0:20.0:max"
-    with pytest.raises(InvalidInputError, match="outside must be one of"):
+    with pytest.raises(InvalidInputError, match="out_of_range must be one of"):
         respond(15, 50.0, range=(10, 20), out_of_range="drop")
     local = make(tmp_path, strategy=bet_se(0.1, 50, trust="local"))
     assert local.protocol.respond_options.endswith("--out-of-range clip")

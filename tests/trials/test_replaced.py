@@ -55,7 +55,7 @@ def _checkpoint(file: Path) -> None:
 
 def people_in(file: Path) -> int:
     with sqlite3.connect(file) as connection:
-        return int(connection.execute("SELECT people FROM discreet_trials").fetchone()[0])
+        return int(connection.execute("SELECT participants FROM discreet_trials").fetchone()[0])
 
 
 def test_a_backup_put_in_its_place_is_refused(trial: Trial, file: Path) -> None:

@@ -239,7 +239,7 @@ TAMPERING = {
         "event 6",
     ),
     "an opening": (
-        "UPDATE discreet_events SET body = replace(body, 'people\":', 'people\":1') WHERE seq = 2",
+        "UPDATE discreet_events SET body = replace(body, 'participants\":', 'participants\":1') WHERE seq = 2",
         "event 2",
     ),
     "a key": ("UPDATE discreet_round_keys SET round = round + 1", "keys of rounds"),
@@ -263,7 +263,7 @@ TAMPERING = {
         "UPDATE discreet_assignments SET arm = 1 - arm WHERE number = 1",
         "assignments",
     ),
-    "the people": ("UPDATE discreet_trials SET people = people + 1", "assignments"),
+    "the people": ("UPDATE discreet_trials SET participants = participants + 1", "assignments"),
     "an outcome": ("DELETE FROM discreet_outcomes", "outcomes"),
     "counts": ("UPDATE discreet_counts SET open = open + 1", "outcomes"),
 }

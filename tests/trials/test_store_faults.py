@@ -214,7 +214,8 @@ def test_connection_cut_between_calls(postgres: postgres_server.Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", ["look", "close_assignments", "seal", "count", "unseal_sum", "append"]
+    "step",
+    ["lock", "mark_recorded", "insert_outcomes", "add_counts", "sum_outcomes", "append_event"],
 )
 def test_connection_cut_in_a_transaction(
     postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch, step: str

@@ -669,8 +669,6 @@ def test_a_name_is_no_formula(tmp_path: Path) -> None:
 INTERRUPTED = """
 import random, signal, sqlite3, sys, threading
 from discreet import StoreError, Trial, ttucb
-from discreet.trials import interrupts
-interrupts.AFTERWARDS = 0.0
 trial = Trial.create(sys.argv[1], "dose", ["a", "b"], ttucb(0.1), 10**6)
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 chance, kept, refused, locked = random.Random(0), [], 0, 0

@@ -408,7 +408,7 @@ def test_the_figures_of_a_status_are_computed_once_for_each_head(
         computed.append(now)
         return summarize_releases(now)
 
-    monkeypatch.setattr("discreet.trials.trial.make_figures", counted)
+    monkeypatch.setattr("discreet.trials.trial.summarize_releases", counted)
     trial = Trial.create(
         f"sqlite:///{tmp_path / 'trial.db'}", "dose", ARMS, bet_se(0.1, epsilon=1), 500
     )

@@ -668,8 +668,7 @@ class TrialTables:
 
     def run(self, statement: sa.Executable, **values: Any) -> Any:
         """Run a statement about this trial, after what is buffered."""
-        if self._inserts or self._recorded or self._changed_counts:
-            self.flush()
+        self.flush()
         return self.connection.execute(statement, {"at_trial": self.row.trial, **values})
 
     def insert_rows(self, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -679,6 +678,8 @@ class TrialTables:
 
     def flush(self) -> None:
         """Write what is buffered."""
+        if not (self._inserts or self._recorded or self._changed_counts):
+            return
         trial, connection = self.row.trial, self.connection
         inserts, self._inserts = self._inserts, {}
         recorded, self._recorded = self._recorded, []
