@@ -239,7 +239,8 @@ TAMPERING = {
         "event 6",
     ),
     "an opening": (
-        "UPDATE discreet_events SET body = replace(body, 'participants\":', 'participants\":1') WHERE seq = 2",
+        "UPDATE discreet_events SET body = replace(body, 'participants\":', 'participants\":1') "
+        "WHERE seq = 2",
         "event 2",
     ),
     "a key": ("UPDATE discreet_round_keys SET round = round + 1", "keys of rounds"),
