@@ -17,8 +17,8 @@ NEEDS = {
 
 
 def find_homes(spec: ModuleSpec | None) -> dict[str, str]:
-    """The home of each name that a module imports under TYPE_CHECKING, read from its
-    source.
+    """Return the home of each name that a module imports under TYPE_CHECKING, read from
+    its source.
     """
     found: dict[str, str] = {}
     for node in ast.parse(_read_source(spec)).body:
@@ -30,15 +30,15 @@ def find_homes(spec: ModuleSpec | None) -> dict[str, str]:
 
 
 def list_available(homes: Mapping[str, str]) -> list[str]:
-    """The names that need no library that is not installed: `import *` imports them
-    all, and whoever asks for another one by name is told what to install.
+    """Return the names that need no library that is not installed: `import *` imports
+    them all, and others say what to install.
     """
     missing = {library for library in set(NEEDS.values()) if find_spec(library) is None}
     return sorted(name for name, home in homes.items() if NEEDS.get(home) not in missing)
 
 
 def _read_source(spec: ModuleSpec | None) -> str:
-    """The text of a module, from a file or out of an archive."""
+    """Return the text of a module, from a file or out of an archive."""
     loader: InspectLoader | None = getattr(spec, "loader", None)
     source = None if loader is None or spec is None else loader.get_source(spec.name)
     if source is None:

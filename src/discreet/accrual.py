@@ -26,7 +26,9 @@ DAYS_PER_UNIT = {"": 1.0, "day": 1.0, "week": 7.0, "month": DAYS_PER_MONTH}
 
 
 def read_accrual(text: str) -> float:
-    """What 1.5, 10/week or 40/month comes to; a ValueError if it is none of these."""
+    """Read a rate such as 1.5, 10/week or 40/month, and return participants per day.
+    Raise a ValueError if it is none of these.
+    """
     number, _, unit = text.partition("/")
     if unit.strip() not in DAYS_PER_UNIT:
         raise ValueError(unit)
@@ -34,7 +36,7 @@ def read_accrual(text: str) -> float:
 
 
 def describe_accrual(text: str) -> str:
-    """How `read_accrual` reads such a text, in words, with another unit beside it."""
+    """Describe in words how `read_accrual` reads a text, with another unit beside it."""
     number, _, unit = text.partition("/")
     coming = format_count(f"{float(number):,g}", "person", "people")
     if (unit := unit.strip() or "day") == "day":
@@ -45,7 +47,7 @@ def describe_accrual(text: str) -> str:
 
 
 class Delay(NamedTuple):
-    """Days from a person's assignment until the outcome is told; make one with
+    """The days from a participant's assignment until the outcome is told; make one with
     `Delay.fixed` or `Delay.exponential`.
     """
 
@@ -59,12 +61,14 @@ class Delay(NamedTuple):
 
     @staticmethod
     def fixed(days: float, never: float = 0.0, failures: float | None = None) -> "Delay":
-        """The same delay for everybody; you may give another one for failures."""
+        """Return the same delay for everybody; you may give another one for failures."""
         return _make_delay("fixed", days, never, failures)
 
     @staticmethod
     def exponential(mean: float, never: float = 0.0, failures: float | None = None) -> "Delay":
-        """Exponential with this mean; you may give another mean for failures."""
+        """Return an exponential delay with this mean; you may give another mean for
+        failures.
+        """
         return _make_delay("exponential", mean, never, failures)
 
     @staticmethod
@@ -87,7 +91,7 @@ class Delay(NamedTuple):
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Delay":
-        """The delay that `to_dict` described."""
+        """Make the delay that `to_dict` described."""
         if not isinstance(description, Mapping):
             raise InvalidInputError(_advise(description))
         parts = dict(description)
@@ -98,8 +102,8 @@ class Delay(NamedTuple):
         return _make_delay(kind, days, never, failures)
 
     def to_dict(self) -> dict[str, Any]:
-        """A description in plain types from which `Delay.from_dict` makes an equal
-        delay.
+        """Return a description in plain types from which `Delay.from_dict` makes an
+        equal delay.
         """
         kind = next(word for word, code in KINDS.items() if code == self.kind)
         found: dict[str, Any] = {"kind": kind, "days": self.days, "never": self.never}
@@ -107,7 +111,7 @@ class Delay(NamedTuple):
 
     @property
     def describe(self) -> str:
-        """In words for people."""
+        """Describe the delay in words."""
         days = format_count(f"{self.days:g}", "day")
         words = days if self.kind == FIXED else f"{days} on average, at random (exponential)"
         if self.failures != self.days:
@@ -116,7 +120,7 @@ class Delay(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """What a simulation knows of days; make one with `make_calendar`."""
+    """The days of a simulation; make one with `make_calendar`."""
 
     accrual: float
     """People a day."""
@@ -132,7 +136,7 @@ class Calendar(NamedTuple):
 
     @property
     def is_simple(self) -> bool:
-        """Whether every round waits for the same time, and every outcome counts."""
+        """Return whether every round waits for the same time, and every outcome counts."""
         delay = self.delay
         fixed = delay.kind == FIXED and delay.failures == delay.days and delay.never == 0
         return fixed and not self.continuous
@@ -158,7 +162,7 @@ class Calendar(NamedTuple):
         return ENROLMENTS[self.continuous]
 
     def with_enrolment(self, enrolment: str) -> "Calendar":
-        """The same with another way to enrol."""
+        """Return the same calendar with another way to enrol."""
         return (
             make_calendar(self.accrual, self.delay, self.last_day, enrolment, RELEASES[self.clock])
             or self
@@ -170,7 +174,7 @@ class Calendar(NamedTuple):
         return self.deadline if self.deadline < math.inf else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types, by the names of `make_calendar`."""
+        """Return plain types, by the names of `make_calendar`."""
         return {
             "accrual": self.accrual,
             "delay": self.delay.to_dict(),
@@ -181,7 +185,7 @@ class Calendar(NamedTuple):
 
     @property
     def describe(self) -> str:
-        """In words for people."""
+        """Describe the calendar in words."""
         last = (
             ""
             if self.last_day is None
@@ -202,8 +206,8 @@ def make_calendar(
     enrolment: str | None = None,
     release: str | None = None,
 ) -> Calendar | None:
-    """The calendar that these words describe; None without an accrual, with which all
-    the others make sense.
+    """Return the calendar that these words describe; None without an accrual, with
+    which all the others make sense.
     """
     if accrual is None:
         if any(part is not None for part in (delay, deadline, enrolment, release)):

@@ -66,11 +66,8 @@ def _open_private(path: str, flags: int) -> int:
 
 @contextmanager
 def open_private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
-    """An empty file that only its owner may read, to be filled: it gets its name, in
-    the place of any before it, when all of it is on the disk, or is removed. So are,
-    in any case, files that have its name and one of `ends`, and what processes left
-    that were killed while they wrote to this path. The file is locked meanwhile: what
-    nobody keeps locked was left.
+    """Yield an empty file that only its owner may read, to be filled: it gets its name,
+    in the place of any before it, when all of it is on the disk, or is removed.
     """
     target = Path(os.path.realpath(path))
     temporary, lock = _choose_temporary(target), -1
@@ -138,14 +135,14 @@ def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -
 
 
 def is_same_file(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to one file, also by links."""
+    """Return whether two paths lead to one file, also by links."""
     with suppress(OSError):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def is_database(path: str | Path) -> bool:
-    """Whether there is an SQLite file, or the log of one."""
+    """Return whether there is an SQLite file, or the log of one."""
     homes = [Path(str(path).removesuffix(end)) for end in ("", *SQLITE_SUFFIXES)]
     for home in homes:
         with suppress(OSError):
@@ -157,12 +154,12 @@ def is_database(path: str | Path) -> bool:
 
 
 def _choose_temporary(target: Path) -> Path:
-    """A file that is being written."""
+    """Return the path of a file that is being written."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
 
 
 def explain_write_error(path: Path, error: OSError, kept: str = "") -> DiscreetError:
-    """What is wrong, and what to do about it."""
+    """Return an error that says why a file cannot be written, and what to do about it."""
     problem = f"cannot write {name_path(path)}: {error.strerror or join_line(error)}"
     if error.errno in DISK_FULL_ERRORS:
         return DiscreetError(f"{problem}; {kept}make room and start again")
@@ -170,7 +167,7 @@ def explain_write_error(path: Path, error: OSError, kept: str = "") -> DiscreetE
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk too, where folders can be synced."""
+    """Write the new name to the disk too, if folders can be synced."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

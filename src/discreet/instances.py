@@ -48,31 +48,33 @@ class Drift(NamedTuple):
 
     @staticmethod
     def sites(size: float, block: int = 1) -> "Drift":
-        """Two sites that enrol `block` people in turn: `size` up in the first, down in
-        the second.
+        """Return the drift of two sites that enrol `block` participants in turn: `size`
+        up in the first, down in the second.
         """
         return _make_drift("sites", size, block)
 
     @staticmethod
     def step(size: float, at: int) -> "Drift":
-        """No shift before person number `at`, a shift of `size` from that person on."""
+        """Return no shift before participant number `at`, a shift of `size` from that
+        one on.
+        """
         return _make_drift("step", size, at)
 
     @staticmethod
     def season(size: float, period: int) -> "Drift":
-        """A wave: `size` times the sine of 2π · person / `period`."""
+        """Return a wave: `size` times the sine of 2π · participant / `period`."""
         return _make_drift("season", size, period)
 
     @staticmethod
     def trend(size: float, over: int) -> "Drift":
-        """A straight line from 0 at person 0 to `size` at person `over`, constant from
-        there on.
+        """Return a straight line from 0 at participant 0 to `size` at participant
+        `over`, constant from there on.
         """
         return _make_drift("trend", size, over)
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Drift":
-        """The drift that `to_dict` described."""
+        """Make the drift that `to_dict` described."""
         if not isinstance(description, Mapping):
             raise InvalidInputError(
                 f'describe a drift as {{"kind": "step", "size": 0.1, "at": 100}}; got '
@@ -91,8 +93,8 @@ class Drift(NamedTuple):
         return _make_drift(kind, parts["size"], parts[KINDS[kind][1]])
 
     def to_dict(self) -> dict[str, Any]:
-        """A description in plain types from which `Drift.from_dict` makes an equal
-        drift.
+        """Return a description in plain types from which `Drift.from_dict` makes an
+        equal drift.
         """
         for kind, (code, people, _) in KINDS.items():
             if code == self.kind:
@@ -109,7 +111,9 @@ NO_DRIFT = Drift(STEADY, 0.0, 1.0)
 
 @jit
 def compute_shift(drift: Drift, person: int) -> float:
-    """How far the drift moves every arm's chance of success for this person."""
+    """Return how far the drift moves every arm's chance of success for this
+    participant.
+    """
     if drift.kind == SITES:
         return drift.size if (person // drift.people) % 2.0 == 0.0 else -drift.size
     if drift.kind == STEP:
@@ -158,17 +162,19 @@ class Instance(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """A description in plain types from which `Instance.from_dict` makes an equal
-        instance.
+        """Return a description in plain types from which `Instance.from_dict` makes an
+        equal instance.
         """
 
     def describe(self) -> dict[str, Any]:
-        """Plain types for people: as `to_dict`, except that data is not written out."""
+        """Describe the instance in plain types for people: as `to_dict`, except that
+        data is not written out.
+        """
         return self.to_dict()
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Instance":
-        """The instance that `to_dict` described."""
+        """Make the instance that `to_dict` described."""
         if not isinstance(description, Mapping):
             raise InvalidInputError("describe an instance as to_dict does, by a dictionary")
         parts = dict(description)
@@ -197,7 +203,7 @@ class Instance(ABC):
 
     @property
     def is_unique(self) -> bool:
-        """Whether one arm alone has the largest mean."""
+        """Return whether one arm alone has the largest mean."""
         return self.means.count(max(self.means)) == 1
 
     @property
@@ -228,8 +234,8 @@ class Instance(ABC):
         return gaps
 
     def as_bernoulli(self) -> "Bernoulli":
-        """The instance seen after rounding each reward r to a Bernoulli(r) bit: same
-        means, Bernoulli arms.
+        """Return the instance seen after rounding each reward r to a Bernoulli(r) bit:
+        same means, Bernoulli arms.
         """
         return Bernoulli(self.means, self.names)
 
@@ -242,9 +248,7 @@ class Bernoulli(Instance):
     names: tuple[str, ...]
 
     def __init__(self, means: ArrayLike, names: Sequence[str] | None = None) -> None:
-        """Arms with these success probabilities; `names` default to "arm 1" … "arm
-        K".
-        """
+        """Take these success probabilities; `names` default to "arm 1" … "arm K"."""
         values = check_vector("means", means)
         check_in_unit("a mean", values)
         freeze(self, means=tuple(values.tolist()), names=choose_names(names, len(values)))
@@ -268,8 +272,8 @@ class Discrete(Instance):
     def __init__(
         self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None
     ) -> None:
-        """`values` of length V and a K × V table of `probabilities`, each row summing
-        to one.
+        """Take `values` of length V and a K × V table of `probabilities`, each row
+        summing to one.
         """
         points = check_vector("values", values, least=1)
         check_in_unit("a value", points)
@@ -316,7 +320,7 @@ class Beta(Instance):
     means: tuple[float, ...] = field(compare=False, repr=False)
 
     def __init__(self, a: ArrayLike, b: ArrayLike, names: Sequence[str] | None = None) -> None:
-        """Two lists of K positive shape parameters."""
+        """Take two lists of K positive shape parameters."""
         first, second = check_vector("a", a), check_vector("b", b)
         if len(first) != len(second):
             raise InvalidInputError(
@@ -359,7 +363,9 @@ class Drifting(Instance):
     names: tuple[str, ...] = field(compare=False, repr=False)
 
     def __init__(self, instance: Bernoulli, drift: Drift) -> None:
-        """Bernoulli arms, and their drift, such as `Drift.season(0.1, period=365)`."""
+        """Take Bernoulli arms, and their drift, such as `Drift.season(0.1,
+        period=365)`.
+        """
         if not isinstance(instance, Bernoulli):
             raise InvalidInputError(
                 f"only Bernoulli arms drift; got {type(instance).__name__}: for other laws use "
@@ -383,26 +389,26 @@ class Drifting(Instance):
         raise InvalidInputError(NO_THEORY)
 
     def as_bernoulli(self) -> Bernoulli:
-        """Refused: an arm that drifts does not have one law."""
+        """Refuse: an arm that drifts does not have one law."""
         raise InvalidInputError(NO_THEORY)
 
 
 def _read_drifting(
     means: ArrayLike, drift: Mapping[str, Any], names: Sequence[str] | None = None
 ) -> Drifting:
-    """The instance that `Drifting.to_dict` described."""
+    """Make the instance that `Drifting.to_dict` described."""
     return Drifting(Bernoulli(means, names), Drift.from_dict(drift))
 
 
 def _read_sampled(rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> Instance:
-    """The instance that `Sampled.to_dict` described."""
+    """Make the instance that `Sampled.to_dict` described."""
     from discreet.past_data import Sampled
 
     return Sampled(rewards, names)
 
 
 def _read_gaussian(means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> Instance:
-    """The instance that `Gaussian.to_dict` described."""
+    """Make the instance that `Gaussian.to_dict` described."""
 
     return Gaussian(means, sigma, names)
 
@@ -418,7 +424,7 @@ LAWS: dict[str, Any] = {
 
 
 def check_instance(instance: Any) -> Instance:
-    """Refuse what is no instance."""
+    """Refuse what is not an instance."""
     if not isinstance(instance, Instance):
         raise InvalidInputError(f"give an Instance, such as benchmarks.mu4; got {quote(instance)}")
     return instance
@@ -444,7 +450,7 @@ def _check_array(what: str, values: ArrayLike) -> Floats:
 
 
 def check_vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
-    """A flat list of finite numbers, `least` of them or more."""
+    """Return a flat list of finite numbers, `least` of them or more, or refuse it."""
     array = _check_array(what, values)
     if array.ndim != 1:
         raise InvalidInputError(
@@ -465,7 +471,7 @@ def check_in_unit(what: str, values: Floats) -> None:
 
 
 def choose_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
-    """The arms' names, the usual ones if none are given."""
+    """Return the arms' names, the usual ones if none are given."""
     if names is None:
         return tuple(f"arm {i}" for i in range(1, arms + 1))
     if not isinstance(names, list | tuple) or len(names) != arms:
@@ -490,15 +496,15 @@ class Benchmarks(Mapping[str, Bernoulli]):
     mu6 = Bernoulli((0.75, 0.71875, 0.625, 0.46875, 0.25))
 
     def __iter__(self) -> Iterator[str]:
-        """The names mu1 … mu6."""
+        """Yield the names mu1 … mu6."""
         return (f"mu{i}" for i in range(1, 7))
 
     def __len__(self) -> int:
-        """Six."""
+        """Return six."""
         return 6
 
     def __getitem__(self, name: str) -> Bernoulli:
-        """The benchmark of that name."""
+        """Return the benchmark of that name."""
         if name not in set(self):
             raise KeyError(name)
         instance: Bernoulli = getattr(self, name)
@@ -529,7 +535,7 @@ class Gaussian(Instance):
     is_bounded = False
 
     def __init__(self, means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> None:
-        """Two or more means, and the standard deviation of all arms' rewards."""
+        """Take two or more means, and the standard deviation of all arms' rewards."""
         values = check_vector("means", means)
         freeze(self, means=tuple(values.tolist()), sigma=float(check_sigma(sigma)))
         freeze(self, names=choose_names(names, len(values)))
@@ -545,5 +551,5 @@ class Gaussian(Instance):
         return {**described, "names": list(self.names)}
 
     def as_bernoulli(self) -> Bernoulli:
-        """Refused: there is nothing to round to a bit."""
+        """Refuse: there is nothing to round to a bit."""
         raise InvalidInputError(NO_BITS)

@@ -15,8 +15,8 @@ from discreet.errors import NoConvergenceError
 
 
 def solve_increasing(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
-    """Where an increasing function changes sign, jumps included: the bracket grows from
-    `guess`, then shrinks.
+    """Return where an increasing function changes sign, jumps included: the bracket
+    grows from `guess`, then shrinks.
 
     Shrinking is Chandrupatla's method: inverse quadratic interpolation where it is
     safe, else bisection.
@@ -38,8 +38,8 @@ def solve_increasing(function: Callable[[float], float], guess: float, step: flo
 
 
 def solve_newton(function: Callable[[float], tuple[float, float]], guess: float) -> float:
-    """The root of an increasing function given with its slope: Newton's method, inside
-    a bracket once there is one.
+    """Return the root of an increasing function given with its slope: Newton's method,
+    inside a bracket once there is one.
     """
     low, high, at, before_last, last = -math.inf, math.inf, guess, math.inf, math.inf
     for _ in range(200):
@@ -73,8 +73,8 @@ def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, f
 
 
 def _choose_share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
-    """How far to go from a towards b next: by inverse quadratic interpolation where
-    Chandrupatla allows it.
+    """Choose how far to go from a towards b next: by inverse quadratic interpolation
+    where Chandrupatla allows it.
     """
     if c in (a, b) or fb in (fa, fc) or fa == fc:
         return 0.5
@@ -87,7 +87,7 @@ def _choose_share(a: float, fa: float, b: float, fb: float, c: float, fc: float)
 
 
 def minimise(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """The least value of a function with one valley between `low` and `high`,
+    """Return the least value of a function with one valley between `low` and `high`,
     elementwise, by golden section.
 
     The place is found to half the digits only, which gives the value itself to full
@@ -108,8 +108,8 @@ def minimise(function: Callable[[Floats], Floats], low: Floats, high: Floats) ->
 
 
 def compute_clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """An exact interval for a probability that was seen `hits` times in `trials`:
-    quantiles of two beta laws.
+    """Return an exact interval for a probability that was seen `hits` times in
+    `trials`: quantiles of two beta laws.
     """
     tail = (1 - level) / 2
     low = 0.0 if hits == 0 else _compute_beta_quantile(tail, hits, trials - hits + 1)
@@ -118,15 +118,15 @@ def compute_clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tupl
 
 
 def bound_one_sided(hits: int, trials: int, tail: float) -> tuple[float, float]:
-    """Clopper–Pearson bounds from below and above, each wrong with probability at most
-    `tail`.
+    """Return Clopper–Pearson bounds from below and above, each wrong with probability
+    at most `tail`.
     """
     return compute_clopper_pearson(hits, trials, 1 - 2 * min(tail, 0.499))
 
 
 def divide_error(level: float, bounds: int) -> float:
-    """The tail that each of so many bounds may have for all to hold at this confidence
-    level.
+    """Return the tail that each of so many bounds may have for all to hold at this
+    confidence level (Bonferroni).
     """
     return (1 - level) / bounds
 
@@ -144,8 +144,8 @@ def _compute_logistic(z: float) -> float:
 
 
 def _compute_beta_cdf(x: float, rest: float, a: float, b: float) -> float:
-    """I_x(a, b) with rest = 1 − x: the continued fraction DLMF 8.17.22, by Lentz's
-    method.
+    """Return I_x(a, b) with rest = 1 − x: the continued fraction DLMF 8.17.22, by
+    Lentz's method.
 
     It takes about as many terms as the square root of max(a, b), on the side of the
     mean where it converges fast.

@@ -45,8 +45,8 @@ NUMBER_PATTERN = re.compile(r"(?:^|[,;\t\"])\s*[+-]?(?:\d+(?:[.,]\d+)?|[.,]\d+)\
 
 
 def read_past_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]:
-    """The outcomes of each arm by its name, in the order of the names; numbers in names
-    count by size.
+    """Read the outcomes of each arm by its name, in the order of the names; numbers in
+    names count by size.
 
     Errors name the column and the line of the file (of Parquet the row, from 1), and do
     not repeat what stands there.
@@ -77,7 +77,9 @@ def read_past_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Fl
 def _read_table(
     path: str | Path, arm: str, outcome: str
 ) -> "tuple[pl.DataFrame, Callable[[int], str]]":
-    """The two columns, of a CSV file as text; and how to say where a row is."""
+    """Read the two columns, of a CSV file as text, and return how to say where a row
+    is.
+    """
     import polars as pl
 
     try:
@@ -130,8 +132,8 @@ def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str)
 
 
 def _explain_error(path: str | Path, error: str) -> str:
-    """Why a CSV file cannot be read, and where; polars' own words repeat what stands
-    there.
+    """Return why a CSV file cannot be read, and where; polars' own words repeat what
+    stands there.
     """
     try:
         Path(path).read_text("utf-8")
@@ -152,8 +154,8 @@ def _explain_error(path: str | Path, error: str) -> str:
 
 
 def _read_records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file as far as it can be read, each with the line on which
-    it begins.
+    """Yield the records of a CSV file as far as it can be read, each with the line on
+    which it begins.
     """
     with Path(path).open(encoding="utf-8", newline="") as file:
         reader, line = csv.reader(file), 1
@@ -164,7 +166,7 @@ def _read_records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _find_line(path: str | Path, row: int) -> str:
-    """Where a row below the head is."""
+    """Return where a row below the head is."""
     found = next(
         (line for place, (line, _) in enumerate(_read_records(path)) if place == row + 1), None
     )
@@ -172,21 +174,21 @@ def _find_line(path: str | Path, row: int) -> str:
 
 
 def _read_names(column: "pl.Series", where: Callable[[int], str]) -> list[str]:
-    """The name of each person's arm."""
+    """Return the name of each participant's arm."""
     names = [_read_name(value) for value in column.to_list()]
     _refuse_rows(column.name, [not name for name in names], "is empty", where)
     return names
 
 
 def _read_name(value: Any) -> str:
-    """An arm's name; 5.0 is called 5."""
+    """Return an arm's name; 5.0 is called 5."""
     if value is None:
         return ""
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value).strip()
 
 
 def _read_numbers(column: "pl.Series", where: Callable[[int], str]) -> Floats:
-    """Each person's outcome."""
+    """Return each participant's outcome."""
     import polars as pl
 
     if column.dtype == pl.String:
@@ -213,7 +215,7 @@ def _refuse_rows(column: str, bad: list[bool], what: str, where: Callable[[int],
 
 
 def _group_rows(names: list[str]) -> dict[str, "np.ndarray[Any, np.dtype[np.intp]]"]:
-    """The rows of each name, in the order of the names."""
+    """Return the rows of each name, in the order of the names."""
     unique, place = np.unique(np.array(names, dtype=object), return_inverse=True)
     order = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place))
@@ -222,8 +224,8 @@ def _group_rows(names: list[str]) -> dict[str, "np.ndarray[Any, np.dtype[np.intp
 
 
 def _make_sort_key(name: str) -> list[tuple[float, str]]:
-    """Sorts "5 mg" before "10 mg": numbers in a name count by size, and so does a sign
-    at its beginning.
+    """Return a key that sorts "5 mg" before "10 mg": numbers in a name count by size,
+    and so does a sign at its beginning.
     """
     try:
         return [(float(name), "")]
@@ -254,7 +256,9 @@ class Sampled(Instance):
     _digest: bytes = field(repr=False)
 
     def __init__(self, rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> None:
-        """A list of rewards in [0, 1] for each arm; the lists may differ in length."""
+        """Take a list of rewards in [0, 1] for each arm; the lists may differ in
+        length.
+        """
         if not isinstance(rewards, Sequence | np.ndarray) or isinstance(rewards, str | bytes):
             raise InvalidInputError("rewards must be a list of lists, one for each arm")
         arms = [_check_rewards(values, arm) for arm, values in enumerate(rewards, 1)]
@@ -276,7 +280,7 @@ class Sampled(Instance):
         direction: str = "max",
         out_of_range: str = REFUSE,
     ) -> "Sampled":
-        """Arms by name, each with its outcomes in the experimenter's units.
+        """Make arms by name, each with its outcomes in the experimenter's units.
 
         `range` is the smallest and the largest outcome there can be in the trial, and
         may be left out if all outcomes lie in [0, 1]; `direction` says whether more is
@@ -362,7 +366,7 @@ class Sampled(Instance):
         return {"law": "sampled", "rewards": rewards, "names": list(self.names)}
 
     def describe(self) -> dict[str, Any]:
-        """How many outcomes each arm has, and their mean; not the data."""
+        """Return how many outcomes each arm has, and their mean; not the data."""
         return {
             "law": "sampled",
             "names": list(self.names),
@@ -371,21 +375,23 @@ class Sampled(Instance):
         }
 
     def __eq__(self, other: object) -> bool:
-        """Equal if names and rewards are, in this order."""
+        """Return whether names and rewards are equal, in this order."""
         return isinstance(other, Sampled) and self._digest == other._digest
 
     def __hash__(self) -> int:
-        """Of the names and rewards."""
+        """Return a hash of the names and rewards."""
         return hash(self._digest)
 
     def __repr__(self) -> str:
-        """Names, and how many rewards there are of each."""
+        """Return names, and how many rewards there are of each."""
         counts = zip(self.names, self.counts, strict=True)
         return f"Sampled({', '.join(f'{name}: {count} rewards' for name, count in counts)})"
 
 
 def _compute_mean(values: Floats) -> float:
-    """To fifteen digits: means that differ by rounding only are the same."""
+    """Return the mean to fifteen digits: means that differ by rounding only are the
+    same.
+    """
     return float(f"{math.fsum(values) / len(values):.15g}")
 
 
@@ -397,7 +403,7 @@ def _check_rewards(values: ArrayLike, arm: int) -> Floats:
 
 
 def _check_numbers(name: str, values: ArrayLike) -> Floats:
-    """Outcomes of an arm as an array of their own."""
+    """Return the outcomes of an arm as an array of their own."""
     array = check_numbers(f"the data of {name}", values)
     if array.ndim != 1 or not len(array):
         raise InvalidInputError(f"the data of {name} must be a flat list of at least one number")
@@ -407,7 +413,7 @@ def _check_numbers(name: str, values: ArrayLike) -> Floats:
 
 
 def _check_outcomes(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """The outcomes of two arms or more."""
+    """Return the outcomes of two arms or more, or refuse them."""
     if not isinstance(outcomes, Mapping):
         raise InvalidInputError(
             'outcomes must be a dictionary from each arm to its outcomes: {"a": [3, 8], "b": [5]}'
@@ -419,7 +425,7 @@ def _check_outcomes(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def _check_names(names: Sequence[str] | None) -> Sequence[str] | None:
-    """The names, if these are text."""
+    """Return the names, if these are text."""
     known: Any = names
     if names is None or isinstance(names, str):
         return names
@@ -429,7 +435,7 @@ def _check_names(names: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def _choose_unit_range(every: Floats) -> tuple[float, float]:
-    """(0, 1) if all outcomes lie in it; else what to do."""
+    """Return (0, 1) if all outcomes lie in it; else say what to do."""
     if ((every >= 0) & (every <= 1)).all():
         return 0.0, 1.0
     raise InvalidInputError(explain_range(every))

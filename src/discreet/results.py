@@ -33,9 +33,7 @@ DATED = ("days", "pipeline")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """One entry per run, in the order of the runs. Runs that hit the cap have `stopped
-    == False` and are left out of all averages.
-    """
+    """The results of a simulation: one entry per run, in the order of the runs."""
 
     samples: Ints
     recommendation: Ints
@@ -82,8 +80,8 @@ class Results:
         return self.spec.get("correctness")
 
     def error_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Clopper–Pearson interval for the probability of stopping with a wrong
-        answer.
+        """Return the Clopper–Pearson interval for the probability of stopping with a
+        wrong answer.
         """
         if not 0 < convert_to_float(level) < 1 or self.runs == 0:
             raise InvalidInputError(
@@ -93,8 +91,8 @@ class Results:
         return compute_clopper_pearson(self.errors, self.runs, float(level))
 
     def summary(self) -> dict[str, Any]:
-        """Numbers for a table: statistics over the runs that stopped, counts over all;
-        None where none stopped.
+        """Return numbers for a table: statistics over the runs that stopped, counts
+        over all; None if none stopped.
         """
         samples = self.samples[self.stopped].astype(np.float64)
         some, several = len(samples) > 0, len(samples) > 1
@@ -124,7 +122,7 @@ class Results:
         }
 
     def _dated(self) -> dict[str, Any]:
-        """What the summary says of the calendar, of the runs that stopped."""
+        """Return what the summary says of the calendar, of the runs that stopped."""
         if self.days is None or self.pipeline is None:
             return {}
         days, some = self.days[self.stopped], self.stopped.any()
@@ -136,9 +134,9 @@ class Results:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with a row per run and one value in each cell: the pulls
-        of the arms are columns `pulls_0`, `pulls_1`, …, numbered as in
-        `recommendation`. A strategy without a guarantee says so in every row.
+        """Return a polars DataFrame with a row per run and one value in each cell: the
+        pulls of the arms are columns `pulls_0`, `pulls_1`, …, numbered as in
+        `recommendation`.
         """
         import polars as pl
 
@@ -150,7 +148,7 @@ class Results:
         return frame.select(places)
 
     def _stored(self) -> "pl.DataFrame":
-        """The frame as files have it, with all pulls of a run in one cell."""
+        """Return the frame as files have it, with all pulls of a run in one cell."""
         import polars as pl
 
         frame = pl.DataFrame(
@@ -172,7 +170,7 @@ class Results:
         )
 
     def _repr_html_(self) -> str:
-        """A small table, for a notebook."""
+        """Return a small table, for a notebook."""
         summary = flatten(self.summary()) if self.runs else {"runs": 0}
         return render_html_table(
             "Results",

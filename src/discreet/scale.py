@@ -27,8 +27,8 @@ MAX_RANGE_END = 1e100
 
 @dataclass(frozen=True)
 class Scale:
-    """How an experimenter's outcomes become rewards in [0, 1], where more is better,
-    and back.
+    """The map from an experimenter's outcomes to rewards in [0, 1], where more is
+    better, and back.
     """
 
     low: float = 0.0
@@ -50,8 +50,8 @@ class Scale:
         object.__setattr__(self, "high", float(self.high))
 
     def convert_to_reward(self, outcome: float, out_of_range: str = REFUSE) -> float:
-        """The reward of an outcome; one outside the range is refused, or counts as the
-        nearer end. The error does not repeat the outcome: errors end up in logs.
+        """Return the reward of an outcome. Refuse one outside the range, or count it as
+        the nearer end.
         """
         value = math.nan
         with suppress(Exception):  # a class of the caller's may raise anything, and say it
@@ -70,8 +70,8 @@ class Scale:
         return share if self.direction == "max" else 1.0 - share
 
     def convert_to_rewards(self, outcomes: Floats, out_of_range: str = REFUSE) -> Floats:
-        """The rewards of past outcomes, none of them NaN; what lies outside the range
-        is refused or counts as the nearer end.
+        """Return the rewards of past outcomes, none of them NaN. Refuse what lies
+        outside the range, or count it as the nearer end.
         """
         beyond = self.count_outside(outcomes)
         if beyond and out_of_range != CLIP:
@@ -88,21 +88,21 @@ class Scale:
 
     @property
     def is_numbers(self) -> bool:
-        """Whether outcomes of such a range are other numbers than 0 and 1."""
+        """Return whether outcomes of such a range are other numbers than 0 and 1."""
         return (self.low, self.high) != (0.0, 1.0)
 
     def count_outside(self, outcomes: Floats) -> int:
-        """How many outcomes lie outside the range."""
+        """Count the outcomes that lie outside the range."""
         return int(((outcomes < self.low) | (outcomes > self.high)).sum())
 
     def convert_to_outcome(self, reward: Number) -> Number:
-        """A mean reward, or several, in the experimenter's units."""
+        """Return a mean reward, or several, in the experimenter's units."""
         share = reward if self.direction == "max" else 1.0 - reward
         return self.low + share * (self.high - self.low)
 
 
 def check_range(range: Any) -> tuple[float, float]:
-    """The two ends of a range."""
+    """Return the two ends of a range, or refuse it."""
     try:
         low, high = range
     except (TypeError, ValueError):
@@ -111,7 +111,7 @@ def check_range(range: Any) -> tuple[float, float]:
 
 
 def check_out_of_range(out_of_range: Any) -> str:
-    """What becomes of outcomes outside the range."""
+    """Return what becomes of outcomes outside the range."""
     if not is_word(out_of_range, OUT_OF_RANGE):
         raise InvalidInputError(
             f"out_of_range must be one of {', '.join(OUT_OF_RANGE)}; got {quote(out_of_range)}"
@@ -120,8 +120,8 @@ def check_out_of_range(out_of_range: Any) -> str:
 
 
 def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
-    """Round numbers between which all these outcomes lie, with some room beyond them:
-    a range for a trial with people like these.
+    """Return round numbers between which all these outcomes lie, with some room beyond
+    them: a range for a trial with participants like these.
 
     `room` is a share of the difference between the largest and the smallest, on either
     side. If no outcome is below 0, neither is the range. Use *past* outcomes: a range
@@ -156,7 +156,7 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
 
 
 def explain_range(values: Floats) -> str:
-    """What is said where a range is needed and none was given."""
+    """Say that a range is needed and none was given."""
     if not np.isfinite(values).all():
         return f"there are infinite outcomes: give the range of outcomes, and {CLIP_WORDS}"
     return (
@@ -170,12 +170,12 @@ def explain_range(values: Floats) -> str:
 
 
 def _format_pair(values: Floats) -> str:
-    """A suggested range as an option takes it."""
+    """Format a suggested range as an option takes it."""
     return ",".join(f"{end:.12g}" for end in suggest_range(values))
 
 
 def _find_round_step(most: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten that is not larger."""
+    """Return the largest of 1, 2 and 5 times a power of ten that is not larger."""
     power = 10.0 ** math.floor(math.log10(most))
     steps = (power * times for times in (0.5, 1.0, 2.0, 5.0))
     return max(step for step in steps if step <= most * (1 + 1e-9))
@@ -186,10 +186,10 @@ def _is_number(value: Any) -> bool:
 
 
 def is_yes_no(scale: Scale, outcomes: str | None) -> bool:
-    """Whether outcomes of this range and kind are entered as yes or no."""
+    """Return whether outcomes of this range and kind are entered as yes or no."""
     return not scale.is_numbers and outcomes != NUMBERS
 
 
 def describe_yes_no(direction: str) -> str:
-    """Which outcomes there are then, and which are better."""
+    """Say which outcomes there are then, and which are better."""
     return f"yes or no (1 or 0), {'yes' if direction == 'max' else 'no'} is better"

@@ -33,8 +33,8 @@ CELL = f"padding: .2em .7em; border-bottom: {LINE}; color: inherit; background: 
 def render_html_table(
     title: str, rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], shown: Sequence[str]
 ) -> str:
-    """A small table with these columns, where there are such, of the first rows; those
-    of the whole stand above it, sentences below.
+    """Return a small table with these columns, those of them that there are, of the
+    first rows; fields of the whole stand above it, sentences below.
     """
     names = [name for name in shown if any(row.get(name) is not None for row in rows)]
     rest = [name for name in shown if name not in names]
@@ -68,12 +68,12 @@ def _describe_field(name: str, value: Any, sign: str) -> str:
 
 
 def _format_column(name: str) -> str:
-    """A column for people."""
+    """Return the name of a column for people."""
     return LETTERS.get(name, name.replace("_", " "))
 
 
 def _format_value(value: Any) -> str:
-    """A value for people."""
+    """Return a value for people."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -84,7 +84,7 @@ def _format_value(value: Any) -> str:
 
 
 def _find_numeric(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Numbers stand on the right."""
+    """Return the style of a column: numbers stand on the right."""
     texts = any(isinstance(row.get(name), str) for row in rows)
     return "left" if texts else "right"
 
@@ -105,14 +105,14 @@ class Step(Protocol):
 
 
 class NotebookBar:
-    """A bar that is called with how much is done, of how much."""
+    """A progress bar that is called with how much is done, of how much."""
 
     def __init__(self, title: str, handle: Any = None) -> None:
         self.words, self._handle = title, handle
         self._last, self._lock = 0.0, threading.Lock()
 
     def __call__(self, done: int, total: int) -> None:
-        """So much is done, of so much."""
+        """Show that so much is done, of so much."""
         now = time.monotonic()
         with self._lock:
             if self._handle is None or (
@@ -123,11 +123,11 @@ class NotebookBar:
             self._handle.update(self._page(done, total), raw=True)
 
     def show_work(self, words: str) -> None:
-        """This is what is done next."""
+        """Show what is done next."""
         self.words = words
 
     def show_step(self, step: Step) -> None:
-        """For `run_study` and `reproduce`: so far is the study."""
+        """Show how far a study is, for `run_study` and `reproduce`."""
         self.words = step.cell
         self(step.done, step.total)
 
@@ -139,8 +139,8 @@ class NotebookBar:
 
 @contextmanager
 def notebook_bar(title: str) -> Iterator[NotebookBar]:
-    """A progress bar in the output of a notebook's cell, which disappears when the work
-    is done; outside a notebook nothing is shown.
+    """Yield a progress bar in the output of a notebook's cell, which disappears when
+    the work is done; outside a notebook show nothing.
 
     `with notebook_bar("planning") as bar: plan(…, progress=bar)`; for studies,
     `progress=bar.step`.
@@ -160,7 +160,7 @@ def notebook_bar(title: str) -> Iterator[NotebookBar]:
 
 
 def _is_in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this."""
+    """Return whether a Jupyter kernel runs this."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -199,27 +199,28 @@ class Tabular(ABC):
         more: str = "",
         numbers: str = "",
     ) -> None:
-        """Lists and columns are names with spaces between them."""
+        """Set the lists and columns, which are names with spaces between them."""
         cls._rows, cls._more, cls._shown = rows.split(), more.split(), shown.split()
         cls._called, cls._numbers = called, numbers.split()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain types."""
+        """Return plain types."""
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with one value a cell: intervals are two columns, `…_low`
-        and `…_high`, and what each arm has is a column for each, counted from 0.
+        """Return a polars DataFrame with one value a cell: intervals are two columns,
+        `…_low` and `…_high`, and what each arm has is a column for each, counted from
+        0.
         """
         rows, whole = self._parts(self._rows + self._more)
         return make_frame([{**row, **whole} for row in rows], numbers=self._numbers)
 
     def _repr_html_(self) -> str:
-        """A small table, for a notebook."""
+        """Return a small table, for a notebook."""
         return render_html_table(type(self).__name__, *self._parts(self._rows), self._shown)
 
     def _parts(self, lists: list[str]) -> tuple[list[Row], Row]:
-        """Flat rows of these lists, one at least, and what is said of the whole."""
+        """Return flat rows of these lists, one at least, and what is said of the whole."""
         fields = self.to_dict()
         several = len(self._rows) > 1
         entries = [
@@ -240,16 +241,16 @@ def _rename(row: Row, name: str) -> Row:
 
 
 def _is_table(value: Any) -> bool:
-    """Whether this has rows of its own."""
+    """Return whether this has rows of its own."""
     inner = value.values() if isinstance(value, Mapping) else value
     listed = isinstance(value, Mapping | list) and len(value) > 0
     return listed and all(isinstance(each, Mapping) for each in inner)
 
 
 def flatten(fields: Mapping[str, Any]) -> Row:
-    """One value a column: what is inside a dictionary or a list has the name of that
-    before its own name or its place, from 0 on. An interval has two ends, also where
-    there is none.
+    """Return one value per column: what is inside a dictionary or a list has the name
+    of that before its own name or its place, from 0 on. An interval has two ends, also
+    if there is none.
     """
     found: Row = {}
     for key, value in fields.items():
@@ -268,7 +269,7 @@ def flatten(fields: Mapping[str, Any]) -> Row:
 
 
 def require_polars() -> None:
-    """Say what to install, before work is done whose result could not be kept."""
+    """Refuse to begin work whose result could not be kept, and say what to install."""
     if find_spec("polars") is None:
         raise MissingExtraError("tables and Parquet files need polars: pip install polars")
 
@@ -276,8 +277,8 @@ def require_polars() -> None:
 def make_frame(
     rows: Sequence[Row], columns: Iterable[str] = (), numbers: Sequence[str] = ()
 ) -> "pl.DataFrame":
-    """A frame of flat rows, which need not have the same columns; those named here are
-    there in any case, also where there is no row. Of `numbers` a column that is empty
+    """Make a frame of flat rows, which need not have the same columns; those named here
+    are there in any case, also if there is no row. Of `numbers` a column that is empty
     holds numbers, others texts.
     """
     import polars as pl
@@ -295,7 +296,7 @@ def make_frame(
 
 
 def _choose_type(values: Iterable[Any], empty: type) -> type:
-    """What all values of a column can be; `empty` if it has none."""
+    """Return what all values of a column can be; `empty` if it has none."""
     some = [value for value in values if value is not None]
     kinds: dict[type, Any] = {bool: bool, int: int, float: int | float}
     found = (kind for kind, takes in kinds.items() if all(isinstance(one, takes) for one in some))
@@ -310,21 +311,22 @@ def _is_all(values: Iterable[Any], kind: type) -> list[Any]:
 
 
 def escape_formula(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.lstrip().startswith(FORMULA_STARTS) else text
 
 
 def round_noise(value: float) -> float:
-    """1898 for 1897.9999999999998: without what computing with 16 digits has left, and
-    any other number as it is.
+    """Return 1898 for 1897.9999999999998: without what computing with 16 digits has
+    left, and any other number as it is.
     """
     near = float(f"{value:.15g}")
     return near if len(repr(value)) - len(repr(near)) > 2 else value
 
 
 def format_csv(frame: "pl.DataFrame") -> str:
-    """A frame as CSV, where no text and no column is a formula; TRUE and FALSE are
-    written as R and spreadsheets read them, and numbers without the last digits' noise.
+    """Return a frame as CSV, in which no text and no column is a formula; TRUE and
+    FALSE are written as R and spreadsheets read them, and numbers without the last
+    digits' noise.
     """
     import polars as pl
 

@@ -27,17 +27,17 @@ class Trust:
 
     @property
     def is_private(self) -> bool:
-        """Whether anything is private."""
+        """Return whether anything is private."""
         return self.noised or self.randomised
 
     def shrink(self, epsilon: float | None) -> float:
-        """What is left of a difference of means in what is collected: tanh(ε/2) behind
-        randomised response, else 1.
+        """Return what is left of a difference of means in what is collected: tanh(ε/2)
+        behind randomised response, else 1.
         """
         return math.tanh(float(epsilon or 0) / 2) if self.randomised else 1.0
 
     def noise(self, epsilon: float | None) -> float:
-        """The ε of the noise in a released sum; infinity where none is added."""
+        """Return the ε of the noise in a released sum; infinity if none is added."""
         return float(epsilon or 0) if self.noised else math.inf
 
 
@@ -53,8 +53,8 @@ TRUSTS = {
 
 
 def check_trust(name: str, among: tuple[str, ...] = tuple(TRUSTS)) -> Trust:
-    """The trust model of that name; taken for another one it would leave the noise
-    unpaid, so others are refused.
+    """Return the trust model of that name. Refuse others: taken for another one it
+    would leave the noise unpaid.
     """
     if not is_word(name, among):
         raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {quote(name)}")

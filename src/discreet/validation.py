@@ -25,8 +25,8 @@ MOST_ARMS = 10**6
 
 
 def quote(value: object) -> str:
-    """What was given as an error repeats it: one short line, whatever it is. Never use
-    it for an outcome.
+    """Return what was given as an error repeats it: one short line. Never use it for an
+    outcome.
     """
     try:
         words = repr(value)
@@ -36,7 +36,7 @@ def quote(value: object) -> str:
 
 
 def join_line(words: object) -> str:
-    """The words of another library or of the system, as one short line."""
+    """Return the words of another library or of the system as one short line."""
     text = str(words)
     plain = "".join(
         letter if letter.isprintable() else " " for letter in text[:MAX_QUOTED_CHARACTERS]
@@ -45,7 +45,7 @@ def join_line(words: object) -> str:
 
 
 def name_path(path: object) -> str:
-    """The path of a file as an error names it: as it is, where that can be shown."""
+    """Return the path of a file as an error names it: as it is, if that can be shown."""
     words = os.fspath(path) if isinstance(path, os.PathLike) else path
     plain = isinstance(words, str) and words.isprintable() and len(words) <= MAX_QUOTED_CHARACTERS
     return str(words) if plain else quote(words)
@@ -68,7 +68,7 @@ def read_decimal(text: str) -> float | None:
 
 
 def check_path(what: str, path: Any) -> Path:
-    """The path of a file or folder; refuses what can be none."""
+    """Return the path of a file or folder, or refuse what can be none."""
     try:
         os.fsencode(path)
         possible = not isinstance(path, bytes) and "\0" not in os.fspath(path)
@@ -80,7 +80,7 @@ def check_path(what: str, path: Any) -> Path:
 
 
 def is_word(value: object, words: Container[str]) -> bool:
-    """Whether it is one of these words."""
+    """Return whether a value is one of these words."""
     return isinstance(value, str) and value in words
 
 
@@ -91,7 +91,7 @@ def check_progress(progress: object, name: str = "progress") -> None:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """ε, the privacy level."""
+    """Return ε, the privacy level, or refuse it."""
     if (
         not 1e-12
         <= _check_between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
@@ -104,7 +104,7 @@ def check_epsilon(epsilon: float) -> float:
 
 
 def check_levels(epsilons: Any) -> list[float]:
-    """Several privacy levels."""
+    """Return several privacy levels, or refuse them."""
     if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(
             "epsilons must be a list of privacy levels, such as [1.0] for one; got "
@@ -114,14 +114,16 @@ def check_levels(epsilons: Any) -> list[float]:
 
 
 def check_sigma(sigma: float) -> float:
-    """σ, the standard deviation of a Gaussian or sub-Gaussian reward."""
+    """Return σ, the standard deviation of a Gaussian or sub-Gaussian reward, or refuse
+    it.
+    """
     return _check_between(
         "sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100"
     )
 
 
 def check_delta(delta: float) -> float:
-    """δ, the error rate."""
+    """Return δ, the error rate, or refuse it."""
     if check_share("delta", delta) < 1e-100:
         raise InvalidInputError(
             f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {quote(delta)}"
@@ -130,17 +132,17 @@ def check_delta(delta: float) -> float:
 
 
 def check_gamma(gamma: float) -> float:
-    """γ, the slack of (ε, γ)-privacy."""
+    """Return γ, the slack of (ε, γ)-privacy, or refuse it."""
     return check_share("gamma", gamma)
 
 
 def check_rho(rho: float) -> float:
-    """ρ, the level of zero-concentrated privacy."""
+    """Return ρ, the level of zero-concentrated privacy, or refuse it."""
     return _check_between("rho", rho, 1e-12, 1e6, "must be a number between 1e-12 and 1e6")
 
 
 def check_beta(beta: float) -> float:
-    """β, the leader's share of the samples."""
+    """Return β, the leader's share of the samples, or refuse it."""
     if not 1e-6 <= check_share("beta", beta) <= 1 - 1e-6:
         raise InvalidInputError(
             "beta must lie strictly between 0 and 1, at least 1e-6 away from both; got "
@@ -150,7 +152,7 @@ def check_beta(beta: float) -> float:
 
 
 def check_arms(arms: int) -> int:
-    """K, the number of arms."""
+    """Return K, the number of arms, or refuse it."""
     whole = isinstance(arms, numbers.Integral) and not isinstance(arms, bool)
     if not whole or not 2 <= arms <= MOST_ARMS:
         raise InvalidInputError(
@@ -160,7 +162,7 @@ def check_arms(arms: int) -> int:
 
 
 def check_whole(name: str, value: float, least: int, most: int | None = None) -> int:
-    """A whole number in a range; 1e6 counts as one."""
+    """Return a whole number in a range, or refuse it; 1e6 counts as one."""
     if type(value) is int and least <= value and (most is None or value <= most):
         return value
     range_ = f"{least} or more" if most is None else f"from {least} to {most:g}"
@@ -175,8 +177,8 @@ def check_whole(name: str, value: float, least: int, most: int | None = None) ->
 
 
 def check_numbers(what: str, values: Any) -> Floats:
-    """An array of numbers; refuses what is none, and repeats nothing of it: it may be
-    somebody's outcomes.
+    """Return an array of numbers. Refuse what is none, and repeat nothing of it: it may
+    be somebody's outcomes.
     """
     with suppress(Exception):  # whatever a class of the caller's raises
         return np.array(values, dtype=np.float64)
@@ -184,7 +186,7 @@ def check_numbers(what: str, values: Any) -> Floats:
 
 
 def check_counts(counts: ArrayLike) -> Floats:
-    """Numbers of samples behind a mean."""
+    """Return numbers of samples behind a mean, or refuse them."""
     array = check_numbers("counts", counts)
     if not ((array >= 1) & (array < math.inf)).all():
         raise InvalidInputError("counts must be finite numbers, 1 or more")
@@ -192,7 +194,7 @@ def check_counts(counts: ArrayLike) -> Floats:
 
 
 def check_unit(name: str, values: ArrayLike) -> Floats:
-    """Probabilities or means."""
+    """Return probabilities or means, or refuse them."""
     array = check_numbers(name, values)
     if not ((array >= 0) & (array <= 1)).all():
         raise InvalidInputError(f"{name} must lie in [0, 1]")
@@ -200,12 +202,14 @@ def check_unit(name: str, values: ArrayLike) -> Floats:
 
 
 def check_share(name: str, value: float) -> float:
-    """A number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1, or refuse it."""
     return _check_between(name, value, 0, 1, "must lie strictly between 0 and 1")
 
 
 def convert_to_float(value: Any) -> float:
-    """A number as a float, an infinite one if it is too large; NaN for what is none."""
+    """Return a number as a float, an infinite one if it is too large; NaN for what is
+    none.
+    """
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return math.nan
     number: Any = value

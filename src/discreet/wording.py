@@ -40,7 +40,7 @@ PAPER_NAMES = {
 
 
 def describe_target_difference(target_difference: float) -> str:
-    """What a plan with a target difference asks of the trial."""
+    """Say what a plan with a target difference asks of the trial."""
     return (
         f"Planned with the target difference {target_difference:g}, the difference that bet-se "
         "then expects: start the trial with the same target difference (--target-difference "
@@ -50,8 +50,8 @@ def describe_target_difference(target_difference: float) -> str:
 
 
 def describe_outcomes(outcomes: str, bits: Sequence[float] = (), levels_from: float = 0.0) -> str:
-    """What a plan for such outcomes asks of the trial; `bits` are the ε at which
-    numbers leave people as bits, `levels_from` the one from which on they do not.
+    """Say what a plan for such outcomes asks of the trial; `bits` are the ε at which
+    numbers leave participants as bits, `levels_from` the one from which on they do not.
     """
     how = "numbers, whose variance bet-se uses" if outcomes == NUMBERS else "yes or no"
     if bits:
@@ -67,19 +67,19 @@ def describe_outcomes(outcomes: str, bits: Sequence[float] = (), levels_from: fl
 
 
 def describe_reason(reason: str) -> str:
-    """Why a strategy is recommended, in sentences."""
+    """Say in sentences why a strategy is recommended."""
     proved = "It is proved that it keeps its error rate, and that it stops if one arm is best"
     return reason.replace(f"; {PROVED}", f". {proved}").replace("cells measured", "cases measured")
 
 
 def describe_privacy(said: str) -> str:
-    """What is promised of privacy: in words first, its level after them."""
+    """Say what is promised of privacy: in words first, its level after them."""
     level, _, how = said.partition(": ")
     return f"none, {how}" if level == "none" else f"{how} ({level})"
 
 
 def describe_correctness(said: str, scale: Scale | None) -> str:
-    """What is promised of the error rate, in terms of outcomes where their range is
+    """Say what is promised of the error rate, in terms of outcomes if their range is
     known: records and programs say rewards.
     """
     if scale is None or not scale.is_numbers:
@@ -104,7 +104,7 @@ TIGHTEST_WORDS = (
 
 
 def describe_range_cut(most: int | None) -> str:
-    """What is said under a table of ranges where a maximum ends trials."""
+    """Say under a table of ranges that a maximum ends trials."""
     if most is None:
         return ""
     return (
@@ -114,25 +114,25 @@ def describe_range_cut(most: int | None) -> str:
 
 
 def format_range_heading(epsilon: float | None) -> str:
-    """The title of a table of ranges."""
+    """Return the title of a table of ranges."""
     private = "without privacy" if epsilon is None else f"at ε = {epsilon:g}"
     return f"What the range of outcomes costs, {private}"
 
 
 def format_range_name(name: str, low: float, high: float) -> str:
-    """A range in a table, and which one it is."""
+    """Return a range for a table, and which one it is."""
     return f"{low:.12g} to {high:.12g} ({name})"
 
 
 def describe_means(outcomes: str, bounded: bool = True) -> str:
-    """What the means of such outcomes are called, before they are listed."""
+    """Return what the means of such outcomes are called, before they are listed."""
     if outcomes == YES_NO:
         return "success rates"
     return "mean outcomes on a scale from 0 to 1:" if bounded else "mean outcomes"
 
 
 def describe_lead(name: str, over: Sequence[str], better_by: float, people: int) -> str:
-    """What was released in place of means."""
+    """Say what was released in place of means."""
     how = "better" if better_by >= 0 else "worse"
     others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
     return (
@@ -142,14 +142,14 @@ def describe_lead(name: str, over: Sequence[str], better_by: float, people: int)
 
 
 def format_count(count: int | str, one: str, many: str = "") -> str:
-    """So many of something: 1 look, 2 looks; `many` where an s does not make it. A
+    """Format so many of something: 1 look, 2 looks; `many` if an s does not make it. A
     count that is shown in a way of its own comes as text.
     """
     return f"{count} {one if str(count) == '1' else many or f'{one}s'}"
 
 
 def format_short(number: float) -> str:
-    """Three figures: 1234567 is 1.23M."""
+    """Format a number in three figures: 1234567 is 1.23M."""
     if not math.isfinite(number):
         return "–"
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
@@ -159,8 +159,8 @@ def format_short(number: float) -> str:
 
 
 def format_participants(count: float | None) -> str:
-    """People of a trial, in sentences and tables: whole below a million, then 1.23 M;
-    `no end` if unknown.
+    """Format a number of participants, in sentences and tables: whole below a million,
+    then 1.23 M; `no end` if unknown.
     """
     if count is None:
         return "no end"
@@ -173,26 +173,28 @@ def format_participants(count: float | None) -> str:
 
 
 def format_participants_short(count: float) -> str:
-    """People in a picture, where room is scarce: whole below a million, then 1.23M."""
+    """Format a number of participants in a picture, where room is scarce: whole below a
+    million, then 1.23M.
+    """
     return f"{math.ceil(count):,}" if count < 1e6 else format_short(count)
 
 
 def format_participants_full(count: float) -> str:
-    """People by every digit, rounded up as a lower bound must be; above 10^12 as
-    1.234e+15.
+    """Format a number of participants by every digit, rounded up as a lower bound must
+    be; above 10^12 as 1.234e+15.
     """
     return f"{math.ceil(count):,}" if count < 1e12 else f"{count:.3e}"
 
 
 def format_ratio(value: float) -> str:
-    """How many times as much, such as × 1.25."""
+    """Format how many times as much, such as × 1.25."""
     return f"× {value:.2f}" if value < 100 else f"× {value:,.0f}"
 
 
 def format_likelihood_ratio(epsilon: float) -> str:
-    """How many times as likely one outcome makes what another one would: e^ε, never
-    rounded down below a thousand, then "about 2,980"; empty where it exceeds a million,
-    as a bound that large protects hardly anything.
+    """Say how many times as likely one outcome makes what another one would: e^ε, never
+    rounded down below a thousand, then "about 2,980"; empty if it exceeds a million, as
+    a bound that large protects hardly anything.
     """
     factor = math.exp(min(epsilon, 100.0))
     if factor > 1e6:
@@ -204,7 +206,7 @@ def format_likelihood_ratio(epsilon: float) -> str:
 
 
 def describe_unprotected(what: str, otherwise: str = "") -> str:
-    """What is said where `format_likelihood_ratio` says nothing."""
+    """Say what holds if `format_likelihood_ratio` says nothing."""
     return (
         f"{what} may have been more than a million times as likely or as unlikely{otherwise}, so "
         "that hardly anything is protected"
@@ -212,22 +214,24 @@ def describe_unprotected(what: str, otherwise: str = "") -> str:
 
 
 def format_percent(share: float) -> str:
-    """A level of confidence: 0.999 is 99.9 %."""
+    """Format a level of confidence: 0.999 is 99.9 %."""
     return f"{100 * share:.4g} %"
 
 
 def format_known(value: float | None, form: str) -> str:
-    """A number in that format, or a dash."""
+    """Format a number, or return a dash."""
     return "–" if value is None else format(value, form)
 
 
 def format_cost_of_privacy(value: float | None) -> str:
-    """How many times the people without privacy, to three figures, or a dash."""
+    """Format how many times the participants without privacy, to three figures, or
+    return a dash.
+    """
     return "–" if value is None else f"× {value:.3g}"
 
 
 def format_to_precision(value: float, ends: Sequence[float] | None, sign: str = "") -> str:
-    """A noisy number with as many digits as its interval supports."""
+    """Format a noisy number with as many digits as its interval supports."""
     if ends is None or not ends[1] > ends[0]:
         return f"{value:{sign}.4g}"
     places = max(0, 1 - math.floor(math.log10(ends[1] - ends[0])))
@@ -235,32 +239,32 @@ def format_to_precision(value: float, ends: Sequence[float] | None, sign: str = 
 
 
 def format_interval(ends: Sequence[float]) -> str:
-    """The ends of an interval."""
+    """Format the ends of an interval."""
     return f"{format_to_precision(ends[0], ends)} to {format_to_precision(ends[1], ends)}"
 
 
 def format_day(day: date | None) -> str:
-    """A day, as plans say it."""
+    """Format a day, as plans say it."""
     return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def format_epsilon(epsilon: float | None) -> str:
-    """A privacy level in a table."""
+    """Format a privacy level for a table."""
     return "none" if epsilon is None else f"{epsilon:g}"
 
 
 def describe_trust(trust: str) -> str:
-    """Who may see outcomes under a trust model."""
+    """Say who may see outcomes under a trust model."""
     return TRUSTS[trust].who
 
 
 def format_strategy_name(strategy: str) -> str:
-    """The strategy's name in the paper, or ours."""
+    """Return the strategy's name in the paper, or ours."""
     return PAPER_NAMES.get(strategy, strategy)
 
 
 def shorten(name: str, longest: int = MAX_NAME_CHARACTERS) -> str:
-    """A name that is not too long: its beginning and its end, where long names
+    """Shorten a name that is too long to its beginning and its end, where long names
     differ.
     """
     if len(name) <= longest:
@@ -270,22 +274,22 @@ def shorten(name: str, longest: int = MAX_NAME_CHARACTERS) -> str:
 
 
 def is_right_to_left(sign: str) -> bool:
-    """Whether a letter belongs to a script that is written from right to left."""
+    """Return whether a letter belongs to a script that is written from right to left."""
     return unicodedata.bidirectional(sign) in ("R", "AL")
 
 
 def isolate_name(name: str) -> str:
-    """A name in a sentence. What follows it, a number or the next name of a list, stays
-    on its right also where the name is written from right to left.
+    """Return a name for a sentence. What follows it, a number or the next name of a
+    list, stays on its right also if the name is written from right to left.
     """
     return f"{name}{LEFT_TO_RIGHT_MARK}" if any(map(is_right_to_left, name)) else name
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a sentence: a, b and c."""
+    """Join names for a sentence: a, b and c."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def join_first(items: Sequence[str], most: int = 12) -> str:
-    """The first items separated by commas, and a sign that there are more."""
+    """Join the first items with commas, and add a sign that there are more."""
     return ", ".join(items[:most]) + (" …" if len(items) > most else "")

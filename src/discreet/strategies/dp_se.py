@@ -27,7 +27,7 @@ from discreet.theory.thresholds import compute_epoch_length, compute_epoch_radiu
 
 
 class Epochs(NamedTuple):
-    """A run of DP-SE, one entry per arm."""
+    """The state of a run of DP-SE, one entry per arm."""
 
     mean: Floats
     """Of the arm's last epoch, released."""
@@ -41,7 +41,7 @@ class Epochs(NamedTuple):
 
 @jit(allocates=True)
 def make_epochs(arms: int) -> Epochs:
-    """Nothing pulled yet."""
+    """Return the state before anything was pulled."""
     return Epochs(
         np.zeros(arms),
         np.ones(arms, np.bool_),
@@ -55,8 +55,8 @@ def make_epochs(arms: int) -> Epochs:
 def end_epoch(
     state: Epochs, left: int, epoch: int, length: int, epsilon: float, delta: float
 ) -> int:
-    """Drop the arms that lie too far below the best, by the means of this epoch; how
-    many of the `left` arms stay.
+    """Eliminate the arms that lie too far below the best by the means of this epoch.
+    Return how many of the `left` arms stay.
     """
     radius = compute_epoch_radius(left, epoch, length, epsilon, delta)
     for arm in range(state.mean.size):
@@ -68,8 +68,8 @@ def end_epoch(
 
 @jit
 def eliminate_far(mean: Floats, active: Flags, radius: float) -> int:
-    """Drop the active arms more than `radius` below the best active one; how many
-    stay.
+    """Eliminate the active arms more than `radius` below the best active one. Return
+    how many stay.
     """
     top = mean[find_best_arm(mean, active)]
     left = 0
@@ -82,14 +82,14 @@ def eliminate_far(mean: Floats, active: Flags, radius: float) -> int:
 
 
 def measure_epochs_evidence(state: Epochs, best: int) -> Floats:
-    """[arm]: the gap to the best arm, over twice the radius."""
+    """Return the gap of each arm to the best one, over twice the radius."""
     share: Floats = (state.mean[best] - state.mean) / (2 * state.radius[best])
     share[best] = math.nan
     return share
 
 
 class EpochsRun(Run):
-    """An epoch at a time."""
+    """A live run of DP-SE: play an epoch at a time."""
 
     fields: ClassVar = (*Run.fields, "epoch", "place")
 
@@ -102,7 +102,7 @@ class EpochsRun(Run):
         """How many people are in it."""
 
     def list_arrays(self) -> dict[str, Any]:
-        """What was released, and who is left."""
+        """Return what was released, and which arms are left."""
         state = self.state
         return {
             "mean": state.mean,
@@ -124,8 +124,8 @@ class EpochsRun(Run):
         return int(compute_epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
-        """Round robin; an epoch that would pass the cap is cut off there and releases
-        nothing.
+        """Assign the arms that are left in turn. Cut off an epoch that would pass the
+        cap; it releases nothing.
         """
         playing = self._list_active()
         if (
@@ -141,7 +141,7 @@ class EpochsRun(Run):
         return ArmBatch(arm, self.epoch, 1)
 
     def assign_all(self) -> list[ArmBatch]:
-        """The rest of the epoch, as far as the cap allows, in one step."""
+        """Assign the rest of the epoch in one step, as far as the cap allows."""
         playing, length = self._list_active(), self._compute_length()
         rest = min(len(playing) * length - self.place, self.cap - self.samples)
         if self.stopped or rest <= 0:
@@ -159,13 +159,13 @@ class EpochsRun(Run):
         ]
 
     def list_due(self) -> list[ArmBatch]:
-        """Every arm that is left, when the epoch is full."""
+        """Return a batch of every arm that is left, when the epoch is full."""
         playing, length = self._list_active(), self._compute_length()
         full = not self.stopped and self.place == len(playing) * length
         return [ArmBatch(arm, self.epoch, length) for arm in playing] if full else []
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
-        """Renew the means, drop the arms that are far below the best."""
+        """Renew the means, and eliminate the arms that are far below the best."""
         length, playing = self._compute_length(), self._list_active()
         for arm, total in zip(playing, sums, strict=True):
             self.state.mean[arm] = total / length
@@ -178,13 +178,13 @@ class EpochsRun(Run):
         self.place = 0
 
     def can_stop(self, delta: float) -> bool:
-        """Never: DP-SE plans its epochs with δ, so another δ would have been another
-        trial.
+        """Return False: DP-SE plans its epochs with δ, so another δ would have been
+        another trial.
         """
         return False
 
     def measure_evidence(self) -> list[float | None]:
-        """By the last epoch of each arm; one that went out has all."""
+        """Return the evidence by the last epoch of each arm; an eliminated arm has all."""
         best = self.recommendation
         if best is None:
             return super().measure_evidence()
@@ -192,7 +192,9 @@ class EpochsRun(Run):
         return replace_nan(np.where(self.state.active, share, np.maximum(share, 1.0)))
 
     def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """Within two radii, those of the latest epoch for arms that went out too."""
+        """Bound the difference by two radii; eliminated arms have those of the latest
+        epoch too.
+        """
         if not self.state.behind[[one, other]].all():
             return None
         lengths = [int(self.state.behind[arm]) for arm in (one, other)]
@@ -207,8 +209,8 @@ class EpochsRun(Run):
         return Radii(float(self.state.mean[one] - self.state.mean[other]), radius)
 
     def view_arms(self) -> list[ArmView]:
-        """Means with the radius within which, with probability 1 - δ, all true means
-        lie at all times.
+        """Return means with the radius within which, with probability 1 - δ, all true
+        means lie at all times.
         """
         return [self._view(arm) for arm in range(self.arms)]
 
@@ -220,5 +222,5 @@ class EpochsRun(Run):
 
 
 def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
-    """A run that has not begun."""
+    """Return a run that has not begun."""
     return EpochsRun(strategy, arms, cap)

@@ -54,7 +54,9 @@ def check_privacy(strategy: "Strategy") -> None:
 
 
 def _check_gaussian(strategy: "Strategy", sums: bool) -> None:
-    """γ and ρ, the levels of Gaussian noise; `sums` may have it."""
+    """Refuse γ and ρ, the levels of Gaussian noise, where they do not fit; `sums` may
+    have it.
+    """
     gamma, rho = strategy.gamma, strategy.rho
     if (strategy.spec.gamma and gamma is None) or (
         gamma is not None and not (sums or strategy.spec.gamma)
@@ -108,7 +110,7 @@ OUTCOMES = (YES_NO, NUMBERS)
 
 
 def check_leader_share(beta: Any) -> None:
-    """The leader's share, or the word for one that adapts."""
+    """Refuse what is no share of the leader, nor the word for one that adapts."""
     if isinstance(beta, str):
         if beta != "ids":
             raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quote(beta)}")
@@ -117,7 +119,7 @@ def check_leader_share(beta: Any) -> None:
 
 
 def check_indifference_zone(indifference_zone: Any) -> None:
-    """The indifference zone."""
+    """Refuse what is no indifference zone."""
     if (
         isinstance(indifference_zone, bool)
         or not isinstance(indifference_zone, int | float)
@@ -130,7 +132,7 @@ def check_indifference_zone(indifference_zone: Any) -> None:
 
 
 def check_target_difference(target_difference: Any) -> None:
-    """The difference one expects to find."""
+    """Refuse what is no target difference."""
     number = isinstance(target_difference, int | float) and not isinstance(target_difference, bool)
     if not number or not (target_difference == 0 or 1e-6 <= target_difference <= 1):
         raise InvalidInputError(
@@ -140,7 +142,7 @@ def check_target_difference(target_difference: Any) -> None:
 
 
 def check_outcomes(outcomes: Any) -> None:
-    """What outcomes are expected to be."""
+    """Refuse what is no kind of outcomes."""
     if not is_word(outcomes, OUTCOMES):
         raise InvalidInputError(
             f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {quote(outcomes)}"
@@ -148,13 +150,13 @@ def check_outcomes(outcomes: Any) -> None:
 
 
 def check_known_sigma(sigma: Any) -> None:
-    """σ, if rewards have no bounds."""
+    """Refuse what is no σ; None means that rewards are bounded."""
     if sigma is not None:
         check_sigma(sigma)
 
 
 def make_check_above_one(what: str) -> Callable[[Any], None]:
-    """A check that a number is larger than 1."""
+    """Return a check that a number is larger than 1."""
 
     def check(value: Any) -> None:
         if not isinstance(value, int | float) or not 1 < value < math.inf:
@@ -211,8 +213,8 @@ class CustomGrid:
 
 
 def check_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    """Values of a function as the table a kernel reads: of the right shape and without
-    NaN, or refused.
+    """Return a function's values as the table that a kernel reads. Refuse a wrong shape
+    and NaN.
     """
     array = np.asarray(values, dtype=np.float64)
     try:
@@ -417,9 +419,7 @@ OWN = Estimator(
 
 
 class Option(NamedTuple):
-    """Something of a strategy that can be chosen freely where its estimator takes
-    it.
-    """
+    """An option of a strategy, which can be chosen freely if the estimator takes it."""
 
     usual: Any
     refusal: str
@@ -504,7 +504,7 @@ def check_parts(strategy: "Strategy") -> None:
 
 
 def _is_usual(value: Any, option: Option) -> bool:
-    """Whether nothing was chosen; nothing but a word or a number can be."""
+    """Return whether nothing was chosen. Only a word or a number can be a choice."""
     return value is option.usual or (isinstance(value, str | int | float) and value == option.usual)
 
 
@@ -534,8 +534,8 @@ def check_words(strategy: "Strategy") -> None:
 
 
 def find_trust(estimator: str, name: str, trust: str) -> str:
-    """The trust model of a strategy that says `trust` (or nothing), or why there is
-    none.
+    """Return the trust model of a strategy that says `trust` (or nothing), or refuse
+    it.
     """
     row = ESTIMATORS[estimator]
     if len(row.trusts) > 1:

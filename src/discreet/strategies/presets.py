@@ -56,8 +56,8 @@ RULES = {
 
 
 def ttucb(delta: float, **parts: Any) -> Strategy:
-    """TTUCB without privacy (Jourdan & Degenne 2022): the mean of all samples, a Top
-    Two rule, the threshold c^G.
+    """Return TTUCB without privacy (Jourdan & Degenne 2022): the mean of all samples, a
+    Top Two rule, the threshold c^G.
 
     With `cost="kl"` it uses the transportation cost of Bernoulli rewards in place of
     the Gaussian one, and c^KL in place of c^G. The guarantee then holds for all rewards
@@ -69,8 +69,8 @@ def ttucb(delta: float, **parts: Any) -> Strategy:
 
 
 def ttucb_batched(delta: float, **parts: Any) -> Strategy:
-    """TTUCB in batches without privacy: DPA, means renewed when an arm's pulls have
-    doubled. `sigma` as in `ttucb`.
+    """Return TTUCB in batches without privacy: DPA, means renewed when an arm's pulls
+    have doubled. `sigma` as in `ttucb`.
 
     Even with `threshold="printed"`, costs and threshold use the number of samples
     behind the mean; the printed algorithm uses a larger number, which no proof covers.
@@ -79,14 +79,15 @@ def ttucb_batched(delta: float, **parts: Any) -> Strategy:
 
 
 def ttucb_forgetting(delta: float, **parts: Any) -> Strategy:
-    """AdaP-TT at ε = ∞: doubling and forgetting without noise or privacy, with the
-    threshold of the paper's own lemma (appendix on the stopping rules), s = 2.
+    """Return AdaP-TT at ε = ∞: doubling and forgetting without noise or privacy, with
+    the threshold of the paper's own lemma (appendix on the stopping rules), s = 2.
     """
     return _make_preset("ttucb-forgetting", parts, delta=delta)
 
 
 def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """CTB-TT, ε-local DP: TTUCB on randomised responses (Section 3.2 of the paper).
+    """Return CTB-TT, ε-local DP: TTUCB on randomised responses (Section 3.2 of the
+    paper).
 
     `cost="kl"` as in `ttucb`; responses are 0 or 1 whatever the rewards.
     """
@@ -94,8 +95,8 @@ def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
 
 
 def gauss_tt(epsilon: float, gamma: float, delta: float, **parts: Any) -> Strategy:
-    """(ε, γ)-local DP: TTUCB on samples with Gaussian noise, calibrated exactly, and
-    with the σ that this noise requires.
+    """Return (ε, γ)-local DP: TTUCB on samples with Gaussian noise, calibrated exactly,
+    and with the σ that this noise requires.
 
     This is so with `threshold="printed"` too: with the paper's noise and σ = 1/2
     neither the privacy nor the error rate would hold.
@@ -110,23 +111,23 @@ def adap_tt(
     rho: float | None = None,
     **parts: Any,
 ) -> Strategy:
-    """AdaP-TT, ε-global DP: doubling, forgetting, Laplace noise, the threshold c^{G,ε}
-    (Section 4.3). With `gamma`, or with `rho` and None for epsilon, it uses Gaussian
-    noise and a threshold of its own.
+    """Return AdaP-TT, ε-global DP: doubling, forgetting, Laplace noise, the threshold
+    c^{G,ε} (Section 4.3). With `gamma`, or with `rho` and None for epsilon, it uses
+    Gaussian noise and a threshold of its own.
     """
     return _make_preset("adap-tt", parts, epsilon=epsilon, delta=delta, gamma=gamma, rho=rho)
 
 
 def adap_tt_star(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """AdaP-TT*, ε-global DP: AdaP-TT with a transport cost that takes the noise into
-    account (Section 4.4).
+    """Return AdaP-TT*, ε-global DP: AdaP-TT with a transport cost that takes the noise
+    into account (Section 4.4).
     """
     return _make_preset("adap-tt-star", parts, epsilon=epsilon, delta=delta)
 
 
 def dp_se(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """DP-SE, ε-global DP: successive elimination in epochs of fresh samples (Sajed &
-    Sheffet 2019).
+    """Return DP-SE, ε-global DP: successive elimination in epochs of fresh samples
+    (Sajed & Sheffet 2019).
     """
     return _make_preset("dp-se", parts, epsilon=epsilon, delta=delta)
 
@@ -142,8 +143,8 @@ def bet_se(
     rho: float | None = None,
     **parts: Any,
 ) -> Strategy:
-    """Betting elimination: an arm is out once a gambler has turned 1 into 1/δ by
-    betting that it is not the best.
+    """Return betting elimination: an arm is eliminated once bets that it is not the best
+    have turned a wealth of 1 into 1/δ.
 
     `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
     and no epsilon). With `indifference_zone` > 0 an arm within ζ of the best is good enough, and
@@ -178,8 +179,8 @@ def recommended(
     gamma: float | None = None,
     rho: float | None = None,
 ) -> Recommendation:
-    """The strategy to use, and why: of those that were measured and have a proved error
-    rate, the one that needs the fewest samples.
+    """Return the strategy to use, and why: of those that were measured and have a
+    proved error rate, the one that needs the fewest samples.
 
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
     collector (global) or nobody (local). `target_difference` is the difference that you expect to
@@ -217,14 +218,16 @@ def recommended(
 
 
 def with_outcomes(strategy: Strategy, outcomes: str) -> Strategy:
-    """The strategy for such outcomes, where that is a choice; else as it is."""
+    """Return the strategy for such outcomes, if its estimator offers the choice; else
+    as it is.
+    """
     choice = "outcomes" in strategy.spec.options and strategy.is_pure
     return strategy.with_(outcomes=outcomes) if choice else strategy
 
 
 def explain_rounding(strategy: Strategy, numbers: bool) -> str:
-    """That outcomes that are numbers will be rounded to yes or no, if they need not be;
-    else empty.
+    """Say that outcomes that are numbers will be rounded to yes or no without need;
+    return "" if they are not.
     """
     better = with_outcomes(strategy, NUMBERS)
     if not numbers or better == strategy or is_rounded_to_bits(better):
@@ -237,13 +240,13 @@ def explain_rounding(strategy: Strategy, numbers: bool) -> str:
 
 
 def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
-    """Warn whoever called so."""
+    """Warn the caller if outcomes are rounded to yes or no without need."""
     if words := explain_rounding(strategy, numbers):
         warn_caller(words, RoundedWarning)
 
 
 def with_sigma(strategy: Strategy, sigma: float) -> Strategy:
-    """The strategy for σ-sub-Gaussian rewards, where it takes a σ; else as it is."""
+    """Return the strategy for σ-sub-Gaussian rewards, if it takes a σ; else as it is."""
     return strategy.with_(sigma=sigma) if "sigma" in strategy.spec.options else strategy
 
 
@@ -268,21 +271,19 @@ def _make_preset(name: str, options: dict[str, Any], **levels: Any) -> Strategy:
 
 
 def find_preset(name: str) -> Callable[..., Strategy]:
-    """The preset of that name, or which there are."""
+    """Return the preset of that name; the error for an unknown name lists all."""
     if not is_word(name, PRESETS):
         raise InvalidInputError(f"unknown strategy {quote(name)}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
 def list_trusts(name: str) -> tuple[str, ...]:
-    """The trust models of the preset of that name, the usual one first."""
+    """Return the trust models of the preset of that name, the usual one first."""
     return ESTIMATORS[PARTS[name]["estimator"]].trusts
 
 
 def list_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
-    """Which of epsilon and gamma the preset of that name needs, with this trust where
-    it has a choice.
-    """
+    """Return which of epsilon and gamma the preset of that name needs with this trust."""
     models = list_trusts(name)
     if not TRUSTS[trust if trust in models else models[0]].is_private:
         return ()
@@ -290,8 +291,8 @@ def list_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
 
 
 def list_gaussian_levels(name: str, trust: str | None = None) -> tuple[str, ...]:
-    """The levels that the preset of that name takes for Gaussian noise on its sums,
-    with this trust: gamma beside epsilon, or rho in place of it.
+    """Return the levels that the preset of that name takes for Gaussian noise on its
+    sums with this trust: gamma beside epsilon, or rho in place of it.
     """
     row, models = ESTIMATORS[PARTS[name]["estimator"]], list_trusts(name)
     noised = TRUSTS[trust if trust in models else models[0]].noised

@@ -31,8 +31,8 @@ MIN_P_VALUE = 1e-99
 
 
 class Lead(NamedTuple):
-    """A number released in place of means: how much better an arm did than the best of
-    others, a person.
+    """A number that is released in place of means: how much better an arm did than the
+    best of others, per participant.
     """
 
     arm: int
@@ -43,8 +43,8 @@ class Lead(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """How much more the people of one arm had in all than those of another, released
-    with noise in place of two sums, in rewards.
+    """A released difference: how much more the participants of one arm had in all than
+    those of another, in rewards.
     """
 
     one: int
@@ -61,7 +61,7 @@ class Margin(NamedTuple):
     """That centre, if it is known."""
 
     def reverse(self) -> "Margin":
-        """Seen from the other arm."""
+        """Return the same difference seen from the other arm."""
         return self._replace(
             one=self.other, other=self.one, people=self.people[::-1], lead=-self.lead
         )
@@ -69,19 +69,21 @@ class Margin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pair(ABC):
-    """What is known of the difference between the means of two arms."""
+    """The released knowledge about the difference between the means of two arms."""
 
     difference: float
     """As it was released: private, hence noisy."""
 
     @abstractmethod
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Holds the true difference at all times with probability 1 - alpha."""
+        """Return an interval that contains the true difference at all times with
+        probability 1 - alpha.
+        """
 
     @abstractmethod
     def p_value(self) -> float:
-        """Of "the two means are equal", valid at any time; 1 if nothing speaks against
-        it.
+        """Return the p-value of "the two means are equal", valid at any time; 1 if
+        nothing speaks against it.
         """
 
 
@@ -93,13 +95,13 @@ class Radii(Pair):
     """Of alpha: passed at any time with a probability of at most that."""
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """As far as differences can be."""
+        """Return the interval within the radius, as far as differences can be."""
         radius = self.radius(alpha)
         return max(self.difference - radius, -1.0), min(self.difference + radius, 1.0)
 
     def p_value(self) -> float:
-        """The smallest alpha whose interval leaves out 0, rounded up by a thousandth at
-        most.
+        """Return the smallest alpha whose interval leaves out 0, rounded up by a
+        thousandth at most.
         """
         low, high = math.log(MIN_P_VALUE), 0.0
         if self.radius(math.exp(low)) < abs(self.difference):
@@ -124,12 +126,12 @@ DrawCounts = Callable[[int, list[int]], Sequence[int]]
 
 
 def choose_first(weights: list[int]) -> int:
-    """Deals without chance: the first arm that may be dealt."""
+    """Choose without chance the first arm that may be assigned."""
     return next(arm for arm, weight in enumerate(weights) if weight > 0)
 
 
 class Randomisation(NamedTuple):
-    """How a live run deals people to arms."""
+    """How a live run assigns participants to arms."""
 
     kind: str
     """Coins, shuffled or order."""
@@ -138,7 +140,7 @@ class Randomisation(NamedTuple):
 
 
 class RoundOpening(NamedTuple):
-    """A round as it is opened, before anybody is dealt in it."""
+    """A round as it is opened, before anybody is assigned in it."""
 
     round: int
     """From 1 on."""
@@ -151,7 +153,7 @@ class RoundOpening(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is summed of the outcomes of a batch, in units."""
+    """The sums of the outcomes of a batch, in units."""
 
     sum: int
     near: int | None = None
@@ -159,9 +161,7 @@ class Totals(NamedTuple):
 
 
 class ArmBatch(NamedTuple):
-    """Where people are counted: `size` people of one arm in one of its phases (or
-    rounds).
-    """
+    """A batch of participants: `size` of one arm in one of its phases (or rounds)."""
 
     arm: int
     phase: int
@@ -170,7 +170,7 @@ class ArmBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class ArmView:
-    """What is public about an arm."""
+    """The public numbers of an arm."""
 
     pulls: int
     count: int
@@ -180,7 +180,7 @@ class ArmView:
 
 
 class Belief(NamedTuple):
-    """What released numbers say of an arm's mean reward, about: for planning only."""
+    """An estimate of an arm's mean reward from released numbers: for planning only."""
 
     mean: float
     error: float
@@ -188,7 +188,8 @@ class Belief(NamedTuple):
 
 
 class Run(ABC):
-    """A run that has not begun; `load` what `dump` wrote to go on with one.
+    """A live run of a strategy that has not begun; `load` what `dump` wrote to go on
+    with one.
 
     The names of what is stored are written out (`fields`, `arrays`): a change there is
     a change of the stored format.
@@ -209,7 +210,9 @@ class Run(ABC):
         self.recommendation: int | None = None
 
     def with_randomisation(self, randomisation: Randomisation) -> "Run":
-        """The run with people dealt so; before anybody is."""
+        """Return the run with participants randomised in this way, before anybody is
+        assigned.
+        """
         made = self
         if randomisation.kind == SHUFFLED:
             made = ShuffledRun(self)
@@ -218,13 +221,15 @@ class Run(ABC):
 
     @abstractmethod
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
-        """The next person's arm and phase (size 1), or None: a release is due, or
-        nobody else is needed. `deal` draws it where the strategy leaves it to chance.
+        """Return the next participant's arm and phase (size 1), or None: a release is
+        due, or nobody else is needed. `draw_arm` draws it if the strategy leaves it to
+        chance.
         """
 
     def assign_all(self) -> list[ArmBatch]:
-        """Take every place up to the next release, or the cap, without chance: of each
-        arm how many, and in which phase. Families with long phases have a quick way.
+        """Assign every place up to the next release, or the cap, without chance. Return
+        how many of each arm, and in which phase. Families with long phases have a quick
+        way.
         """
         sizes: dict[tuple[int, int], int] = {}
         while (place := self.assign_next()) is not None:
@@ -233,111 +238,115 @@ class Run(ABC):
         return [ArmBatch(arm, phase, size) for (arm, phase), size in sorted(sizes.items())]
 
     def assign_random(self, spread: DrawCounts) -> None:
-        """Fill every place up to the next release, or the cap, at once: for whoever
-        plays on what nobody has to be told. `spread` draws where that is left to
-        chance.
+        """Assign every place up to the next release, or the cap, at once, when no
+        participant has to be told an arm. `draw_counts` draws what is left to chance.
         """
         self.assign_all()
 
     @property
     def needs_round(self) -> bool:
-        """Whether a round has to be opened before anybody else can be dealt."""
+        """Whether a round has to be opened before anybody else can be assigned."""
         return False
 
     def open_round(self) -> RoundOpening:
-        """Open the next round: what is announced before anybody is dealt in it."""
+        """Open the next round. Return what is announced before anybody is assigned in
+        it.
+        """
         raise DiscreetError(f"{self.strategy.name} is not dealt in rounds here")
 
     def set_cap(self, people: int) -> None:
-        """The manager's new cap."""
+        """Set the manager's new maximum of participants."""
         self.cap = people
 
     def drop_arm(self, arm: int) -> None:
-        """The manager takes an arm out of the trial."""
+        """Take an arm out of the trial, for a manager."""
         raise InvalidInputError(
             f"no arm can be dropped from a trial of {self.strategy.name}: the error rate after "
             "that is proved for bet-se only. Stop the trial, and start another"
         )
 
     def add_arm(self) -> None:
-        """The manager adds an arm, the last one from now on."""
+        """Add an arm, the last one from now on, for a manager."""
         raise InvalidInputError(
             f"no arm can be added to a trial of {self.strategy.name}: the error rate after that "
             "is proved for bet-se only. Stop the trial, and start another"
         )
 
     def count_unassigned(self) -> int:
-        """How many places are dealt by chance before the next release; none where the
-        order is the strategy's.
+        """Return how many places are assigned by chance before the next release; 0 if
+        the order is the strategy's.
         """
         return 0
 
     @abstractmethod
     def list_due(self) -> list[ArmBatch]:
-        """The batches to be released before anyone else is assigned; mostly none."""
+        """Return the batches to be released before anyone else is assigned; mostly
+        none.
+        """
 
     def is_pending(self, arm: int, phase: int) -> bool:
-        """Whether people of an arm in a phase that is not released will be: not if the
-        arm was taken off its round.
+        """Return whether participants of an arm in a phase that is not released will
+        be: not if the arm was taken off its round.
         """
         return True
 
     def add_up(self, units: Sequence[int]) -> Totals:
-        """What is summed of the outcomes of a batch that is due; see `releases_only_sums`."""
+        """Add up the outcomes of a batch that is due; see `releases_only_sums`."""
         return Totals(sum(units))
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
-        """What is released of the sums of what is due, before noise: mostly each of
-        them; None for a batch that only enters the numbers of another.
+        """Return what is released of the sums of what is due, before noise: mostly each
+        of them; None for a batch that only enters the numbers of another.
         """
         return list(totals)
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Go on with the numbers that were released of what was due, in that order;
-        `near` where closeness is released.
+        `near` if closeness is released.
         """
         raise DiscreetError(f"{self.strategy.name} learns from every answer: use answer")
 
     def record_answer(self, arm: int, value: float) -> None:
-        """Take in one answer of an arm, in the order in which its people were assigned;
-        then decide.
+        """Record one answer of an arm, in the order in which its participants were
+        assigned; then decide.
         """
         raise DiscreetError(f"{self.strategy.name} learns from released sums: use release")
 
     @abstractmethod
     def view_arms(self) -> list[ArmView]:
-        """What is public about each arm."""
+        """Return the public numbers of each arm."""
 
     def list_means(self) -> list[float | None]:
-        """The released mean of each arm."""
+        """Return the released mean of each arm."""
         return [arm.mean for arm in self.view_arms()]
 
     def list_leads(self) -> list[Lead]:
-        """What was released in place of means; mostly nothing."""
+        """Return what was released in place of means; mostly nothing."""
         return []
 
     def measure_evidence(self) -> list[float | None]:
-        """The evidence that each arm is not the best, as a share of what puts it out;
-        None for the arm that leads, and before anything is known.
+        """Return the evidence that each arm is not the best, as a share of what
+        eliminates it; None for the arm that leads, and before anything is known.
         """
         return [None] * self.arms
 
     def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """What was released about the difference between two arms, of which `margins`
-        are those between them; None before anything was.
+        """Return what was released about the difference between two arms, of which
+        `margins` are those between them; None before anything was.
         """
         return None
 
     def compute_p_values(self) -> list[float | None]:
-        """Of "this arm is at least as good as every other for the people of each
-        round", valid at any time; None where a strategy has no such evidence.
+        """Return the p-value of "this arm is at least as good as every other for the
+        participants of each round", valid at any time; None if a strategy has no such
+        evidence.
         """
         return [None] * self.arms
 
     def estimate_means(self) -> list[Belief]:
-        """What the last released mean of each arm says about the true one: before it
-        was seen, anything between 0 and 1; then as much as its people and its noise
-        leave open.
+        """Estimate each true mean from the last released one: before it was seen,
+        anything between 0 and 1; then as precisely as its participants and its noise
+        allow.
         """
         strategy, found = self.strategy, list[Belief]()
         sigma, scale = compute_sum_noise(strategy), compute_noise_scale(strategy)
@@ -358,11 +367,11 @@ class Run(ABC):
 
     @abstractmethod
     def can_stop(self, delta: float) -> bool:
-        """Whether this state would be enough to stop at another δ."""
+        """Return whether this state would be enough to stop at another δ."""
 
     @abstractmethod
     def list_arrays(self) -> dict[str, Any]:
-        """The arrays that are stored, by their stored names."""
+        """Return the arrays that are stored, by their stored names."""
 
     @property
     def releases_only_sums(self) -> bool:
@@ -371,7 +380,7 @@ class Run(ABC):
 
     @property
     def releases_closeness(self) -> bool:
-        """Whether closeness is released beside sums when the next release comes."""
+        """Return whether closeness is released beside sums when the next release comes."""
         return False
 
     @property
@@ -385,39 +394,37 @@ class Run(ABC):
         return None
 
     def find_middle_level(self, phase: int) -> float | None:
-        """The same for those who are in a phase that is not released."""
+        """Return the middle level for those who are in a phase that is not released."""
         return self.middle_level
 
     def scale_grid(self, grid: int) -> int:
-        """The units of what is due, if those of outcomes are `grid`."""
+        """Return the units of what is due, if those of outcomes are `grid`."""
         return grid
 
     def is_possible(self, total: Totals, count: int, grid: int) -> bool:
-        """Whether so many outcomes can have these sums, where no noise is added."""
+        """Return whether so many outcomes can have these sums if no noise is added."""
         return 0 <= total.sum <= count * grid
 
     @property
     def releases_each_answer(self) -> bool:
-        """Whether every answer is a release of its own, so that nobody waits."""
+        """Return whether every answer is a release of its own, so that nobody waits."""
         return self.strategy.spec.each_answer
 
     @property
     def is_finished(self) -> bool:
-        """Whether nobody else will be assigned: stopped, or at the cap with no release
-        to come.
+        """Return whether nobody else will be assigned: stopped, or at the cap with no
+        release to come.
         """
         return self.stopped or (self.samples >= self.cap and not self.list_due())
 
     def dump(self) -> dict[str, Any]:
-        """The state in plain types; floats are written so that they read back the
-        same.
-        """
+        """Return the state in plain types; floats read back the same."""
         arrays = {name: np.asarray(array).tolist() for name, array in self.list_arrays().items()}
         return {**{name: copy(getattr(self, name)) for name in self.fields}, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on where the run that wrote this state was; a KeyError names a field that
-        should be there.
+        """Go on from a state that `dump` wrote; a KeyError names a field that is
+        missing.
         """
         for name in self.fields:
             setattr(self, name, copy(state[name]))
@@ -425,8 +432,8 @@ class Run(ABC):
             array[...] = np.array(state["arrays"][name], array.dtype)
 
     def find_smallest_delta(self) -> float | None:
-        """The smallest δ at which this state would be enough to stop, to 1 in 1000;
-        None if there is none below 1.
+        """Return the smallest δ at which this state would be enough to stop, to 1 in
+        1000; None if there is none below 1.
         """
         low, high = math.log(1e-99), 0.0
         if not self.can_stop(math.exp(-1e-9)):
@@ -452,8 +459,8 @@ def make_run(
     noise: float | None = None,
     randomisation: Randomisation | None = None,
 ) -> Run:
-    """The run of a strategy; its thresholds are computed with `delta` and the `noise`
-    of Gaussian responses.
+    """Return the run of a strategy; its thresholds are computed with `delta` and the
+    `noise` of Gaussian responses.
     """
     family = strategy.spec.family
     module = import_module(f"discreet.strategies.{RUN_MODULES.get(family, family)}")
@@ -462,7 +469,7 @@ def make_run(
 
 
 class ShuffledRun(Run):
-    """A run within a run: `inner` decides, and is ahead of the people who were dealt by
+    """A run within a run: `inner` decides, and is ahead of the assigned participants by
     the places that are left.
     """
 
@@ -484,15 +491,15 @@ class ShuffledRun(Run):
     # --- stored -----------------------------------------------------------------------
 
     def list_arrays(self) -> dict[str, Any]:
-        """The places that are left."""
+        """Return the places that are left."""
         return {"left": self.left, "phase": self.phase}
 
     def dump(self) -> dict[str, Any]:
-        """The run within, and what is left to deal."""
+        """Return the state of the run within, and the places that are left."""
         return {**super().dump(), "opened": self.opened, "inner": self.inner.dump()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Both of them."""
+        """Load the state of both runs."""
         super().load(state)
         self.opened = state["opened"]
         self.inner.load(state["inner"])
@@ -502,21 +509,21 @@ class ShuffledRun(Run):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether everybody is dealt and released whom the run within has placed, but
-        for those of a round that the cap has cut.
+        """Return whether everybody is dealt and released whom the run within has
+        placed, but for those of a round that the cap has cut.
         """
         return not self._has_places and not self.inner.list_due()
 
     @property
     def _has_places(self) -> bool:
-        """Whether places of the open round are left; asked at every event, and quicker
-        than `any` of an array.
+        """Return whether places of the open round are left; asked at every event, and
+        quicker than `any` of an array.
         """
         return bool(np.count_nonzero(self.left))
 
     @property
     def needs_round(self) -> bool:
-        """Whether the next round may be opened."""
+        """Return whether the next round may be opened."""
         return self._is_idle and not self.is_finished
 
     @property
@@ -525,7 +532,7 @@ class ShuffledRun(Run):
         return super().is_finished or (self._is_idle and self.inner.is_finished)
 
     def open_round(self) -> RoundOpening:
-        """Every place up to the next release, or the cap."""
+        """Open every place up to the next release, or the cap."""
         if not self.needs_round:
             raise DiscreetError("the last round has to be dealt and released before the next")
         places = self.inner.assign_all()
@@ -538,14 +545,15 @@ class ShuffledRun(Run):
         return RoundOpening(self.opened, odds, int(self.left.sum()), self.middle_level)
 
     def set_cap(self, people: int) -> None:
-        """A lower cap leaves places to nobody, a higher one goes on with them. The run
-        within never has one below what it has placed: that is still to be released.
+        """Set the cap: a lower one leaves places to nobody, a higher one goes on with
+        them. The run within never has a cap below what it has placed: that is still to
+        be released.
         """
         super().set_cap(people)
         self.inner.set_cap(max(people, self.inner.samples))
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
-        """One of the places that are left."""
+        """Draw one of the places that are left."""
         left = self.left.tolist()
         if self.stopped or self.samples >= self.cap or not any(left):
             return None
@@ -557,8 +565,8 @@ class ShuffledRun(Run):
         return ArmBatch(arm, int(self.phase[arm]), 1)
 
     def assign_random(self, spread: DrawCounts) -> None:
-        """All places of the round, as far as the cap allows: how many each arm gets is
-        fixed, whatever the order.
+        """Assign all places of the round, as far as the cap allows: how many each arm
+        gets is fixed, whatever the order.
         """
         if self.needs_round:
             self.open_round()
@@ -566,15 +574,15 @@ class ShuffledRun(Run):
         self.left[:] = 0
 
     def count_unassigned(self) -> int:
-        """The places of the round that nobody has yet, as far as the cap allows."""
+        """Return how many places of the round nobody has yet, as far as the cap allows."""
         return 0 if self.stopped else max(min(int(self.left.sum()), self.cap - self.samples), 0)
 
     def list_due(self) -> list[ArmBatch]:
-        """What is due within, when everybody is dealt."""
+        """Return what is due within, when everybody is assigned."""
         return [] if self._has_places else self.inner.list_due()
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
-        """Decided within."""
+        """Let the run within decide."""
         if near is None:
             self.inner.release(sums)
         else:
@@ -584,60 +592,62 @@ class ShuffledRun(Run):
     # --- as within --------------------------------------------------------------------
 
     def view_arms(self) -> list[ArmView]:
-        """With the people who were dealt, not those who are to be."""
+        """Return the arms with the participants who were assigned, not those who are to
+        be.
+        """
         return [
             ArmView(view.pulls - int(left), view.count, view.mean, view.interval)
             for view, left in zip(self.inner.view_arms(), self.left, strict=True)
         ]
 
     def can_stop(self, delta: float) -> bool:
-        """By what was released."""
+        """Return what the run within says."""
         return self.inner.can_stop(delta)
 
     def find_smallest_delta(self) -> float | None:
-        """By what was released."""
+        """Return what the run within says."""
         return self.inner.find_smallest_delta()
 
     def list_leads(self) -> list[Lead]:
-        """What was released in place of means."""
+        """Return what the run within says."""
         return self.inner.list_leads()
 
     def measure_evidence(self) -> list[float | None]:
-        """By what was released."""
+        """Return what the run within says."""
         return self.inner.measure_evidence()
 
     def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """By what was released."""
+        """Return what the run within says."""
         return self.inner.compare(one, other, margins)
 
     def estimate_means(self) -> list[Belief]:
-        """By what was released."""
+        """Return what the run within says."""
         return self.inner.estimate_means()
 
     def add_up(self, units: Sequence[int]) -> Totals:
-        """What is summed of a batch."""
+        """Add up the outcomes of a batch as the run within does."""
         return self.inner.add_up(units)
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
-        """What is released of the sums."""
+        """Return what the run within releases of the sums."""
         return self.inner.combine(totals)
 
     def is_possible(self, total: Totals, count: int, grid: int) -> bool:
-        """Whether so many outcomes can have these sums."""
+        """Return whether so many outcomes can have these sums."""
         return self.inner.is_possible(total, count, grid)
 
     def scale_grid(self, grid: int) -> int:
-        """The units of what is due."""
+        """Return the units of what is due."""
         return self.inner.scale_grid(grid)
 
     @property
     def releases_only_sums(self) -> bool:
-        """Whether nothing but sums is released."""
+        """Return whether nothing but sums is released."""
         return self.inner.releases_only_sums
 
     @property
     def releases_closeness(self) -> bool:
-        """Whether closeness is released beside."""
+        """Return whether closeness is released beside."""
         return self.inner.releases_closeness
 
     @property

@@ -19,7 +19,7 @@ UNITS_PER_SAMPLE = 2**20
 
 @jit
 def count_tied(best: int, tops: Floats) -> int:
-    """How many other arms have the best arm's mean."""
+    """Count the other arms that have the best arm's mean."""
     tied = 0
     for arm in range(tops.size):
         if arm != best and tops[arm] <= 0.0:
@@ -29,7 +29,8 @@ def count_tied(best: int, tops: Floats) -> int:
 
 @jit
 def fill_allocation(best: int, tops: Floats, weights: Floats) -> None:
-    """ω* of costs W = d/(1/n + 1/m) with the numerators `tops` against the best arm.
+    """Write ω* of costs W = d/(1/n + 1/m) with the numerators `tops` against the best
+    arm into `weights`.
 
     At the optimum every arm's cost is the same level y, so that x_a = ω_a/ω_* =
     y/(d_a − y), and Σ x_a² = 1. Arms as good as the best one (d = 0) share what the
@@ -56,7 +57,7 @@ def fill_allocation(best: int, tops: Floats, weights: Floats) -> None:
 
 @jit
 def solve_allocation_level(best: int, tops: Floats, least: float) -> float:
-    """y / min d, from 0 to 1/2: where the length of the vector x is 1.
+    """Return y / min d, from 0 to 1/2: where the length of the vector x is 1.
 
     The length is convex and grows with y, and is at least 1 at 1/2. From there Newton's
     steps go down to the root and never past it, and end when rounding leaves no step.
@@ -81,13 +82,15 @@ def solve_allocation_level(best: int, tops: Floats, least: float) -> float:
 
 @jit
 def compute_floor(samples: int, arms: int) -> float:
-    """ε_t = 1/(2 sqrt(K² + t)): the least share of every arm (their Section 3.1)."""
+    """Return ε_t = 1/(2 sqrt(K² + t)), the least share of every arm (their Section
+    3.1).
+    """
     return 0.5 / math.sqrt(1.0 * arms * arms + samples)
 
 
 @jit
 def find_cut(floor: float, weights: Floats) -> float:
-    """What the projection takes off larger shares: Σ max{floor, ω_a − cut} = 1.
+    """Return what the projection takes off larger shares: Σ max{floor, ω_a − cut} = 1.
 
     max{floor, ω − cut} is a nearest allocation in the maximum norm whose shares are all
     at least the floor.
@@ -126,8 +129,8 @@ def owe(best: int, weights: Floats, samples: int, owed: Ints) -> None:
 
 @jit
 def find_most_owed(owed: Ints, pulls: Ints) -> int:
-    """The arm furthest behind what it is owed, ties to the lowest index. (Everyone is
-    owed the first sample, which counts on neither side.)
+    """Return the arm furthest behind what it is owed, ties to the lowest index.
+    (Everyone is owed the first sample, which counts on neither side.)
     """
     chosen = 0
     for arm in range(1, pulls.size):
@@ -140,7 +143,7 @@ def find_most_owed(owed: Ints, pulls: Ints) -> int:
 
 
 class Sides(NamedTuple):
-    """A pair of arms at one share."""
+    """The two divergences of a pair of arms at one share."""
 
     best: float
     """kl(p, m)."""
@@ -152,7 +155,7 @@ class Sides(NamedTuple):
 
 @jit
 def compute_excess(part: float) -> float:
-    """u − log(1 + u), with full precision for a small u."""
+    """Return u − log(1 + u), with full precision for a small u."""
     if abs(part) < 1e-3:
         return part * part * (0.5 - part * (1 / 3 - part * (0.25 - part * (0.2 - part / 6))))
     return part - math.log1p(part)
@@ -160,8 +163,8 @@ def compute_excess(part: float) -> float:
 
 @jit
 def compute_kl_from(mean: float, off: float) -> float:
-    """kl(mean, mean + off), with full relative precision for a small `off`; 0 log 0 =
-    0.
+    """Return kl(mean, mean + off), with full relative precision for a small `off`; 0
+    log 0 = 0.
     """
     low = mean * compute_excess(off / mean) if mean > 0.0 else off
     high = (1.0 - mean) * compute_excess(-off / (1.0 - mean)) if mean < 1.0 else -off
@@ -170,7 +173,7 @@ def compute_kl_from(mean: float, off: float) -> float:
 
 @jit
 def compute_sides(best: float, other: float, share: float) -> Sides:
-    """The pair with this share of the other arm."""
+    """Return the divergences of the pair with this share of the other arm."""
     gap, part = best - other, share / (1.0 + share)
     rest = 1.0 / (1.0 + share)
     first, second = compute_kl_from(best, -gap * part), compute_kl_from(other, gap * rest)
@@ -181,8 +184,8 @@ def compute_sides(best: float, other: float, share: float) -> Sides:
 
 @jit
 def solve_share(best: float, other: float, level: float, start: float) -> float:
-    """x with g(x) = level. As g is concave, Newton's steps stay below the root from the
-    second one on.
+    """Solve g(x) = level for x. As g is concave, Newton's steps stay below the root
+    from the second one on.
     """
     share = start
     for _ in range(200):
@@ -196,8 +199,8 @@ def solve_share(best: float, other: float, level: float, start: float) -> float:
 
 @jit
 def fill_kl_allocation(best: int, mean: Floats, weights: Floats) -> None:
-    """ω* of T*_KL for these means, the best one larger than all others; `weights` holds
-    the last one, or zeros.
+    """Write ω* of T*_KL for these means, the best one larger than all others, into
+    `weights`, which hold the last one, or zeros.
     """
     low, high, level = 0.0, math.inf, math.inf
     for arm in range(mean.size):
@@ -271,8 +274,8 @@ proved to round alike only there.
 
 @jit
 def find_best_arm(mean: Floats, active: Flags) -> int:
-    """Recommendation: the active arm with the largest released mean, ties to the lowest
-    index.
+    """Return the recommendation: the active arm with the largest released mean, ties to
+    the lowest index.
     """
     best = -1
     for arm in range(mean.size):
@@ -283,8 +286,8 @@ def find_best_arm(mean: Floats, active: Flags) -> int:
 
 @jit
 def compute_priority(inverse_pulls: float, inverse_leader: float, top: float) -> float:
-    """How urgently an arm wants to be challenger: 1 / W up to a constant; largest
-    first.
+    """Return how urgently an arm wants to be challenger: 1 / W up to a constant;
+    largest first.
     """
     return (inverse_pulls + inverse_leader) / top
 
@@ -293,14 +296,14 @@ def compute_priority(inverse_pulls: float, inverse_leader: float, top: float) ->
 def fill_numerators(
     leader: int, mean: Floats, cost: int, half_epsilon: float, tops: Floats
 ) -> None:
-    """Numerators of every arm against the leader, into `tops`."""
+    """Write the numerators of every arm against the leader into `tops`."""
     for arm in range(mean.size):
         tops[arm] = compute_numerator(cost, mean[leader] - mean[arm], half_epsilon)
 
 
 @jit
 def find_ucb_leader(mean: Floats, bonus: Floats) -> int:
-    """UCB leader: largest mean + bonus, ties to the lowest index."""
+    """Return the UCB leader: largest mean + bonus, ties to the lowest index."""
     leader = 0
     top = mean[0] + bonus[0]
     for arm in range(1, mean.size):
@@ -313,8 +316,8 @@ def find_ucb_leader(mean: Floats, bonus: Floats) -> int:
 
 @jit
 def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
-    """b^G of every arm from the samples behind the means: sqrt(scale log(sum of counts)
-    / count).
+    """Write b^G of every arm from the samples behind the means: sqrt(scale log(sum of
+    counts) / count).
     """
     total = 0
     for arm in range(counts.size):
@@ -326,8 +329,8 @@ def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
 
 @jit
 def find_challenger(leader: int, inverse: Floats, tops: Floats) -> int:
-    """TC challenger: smallest W against the leader, that is the largest priority, ties
-    to the lowest index.
+    """Return the TC challenger: smallest W against the leader, that is the largest
+    priority, ties to the lowest index.
 
     `inverse` holds 1 / pulls and `tops` the numerators. An arm with numerator 0 has W =
     0: the lowest such index wins.
@@ -354,8 +357,8 @@ def find_challenger(leader: int, inverse: Floats, tops: Floats) -> int:
 def compute_improved_cost(
     top: float, inverse_leader: float, inverse_pulls: float, two_variance: float, pulls: int
 ) -> float:
-    """W + log N of a TCI challenger (Jourdan et al. 2022): the smallest challenges, so
-    that no arm waits for ever.
+    """Return W + log N of a TCI challenger (Jourdan et al. 2022): the smallest
+    challenges, so that no arm waits for ever.
     """
     return compute_transport_cost(top, inverse_leader, inverse_pulls, two_variance) + math.log(
         pulls
@@ -364,8 +367,8 @@ def compute_improved_cost(
 
 @jit
 def scramble(word: int) -> int:
-    """32 bits that look drawn at random, of 32 bits: every bit of one changes half of
-    the other.
+    """Scramble 32 bits so that they look drawn at random: every bit of one changes half
+    of the other.
     """
     for _ in range(2):
         word = (word ^ (word >> 16)) * 0x45D9F3B & MAX_WORD
@@ -374,8 +377,8 @@ def scramble(word: int) -> int:
 
 @jit
 def make_public_word(pulls: Ints, sums: Floats) -> int:
-    """32 bits of how often every arm was pulled, and of the released sums: whoever has
-    the record can compute them.
+    """Return 32 bits of how often every arm was pulled, and of the released sums:
+    everybody who has the record can compute them.
     """
     word = 1
     for arm in range(pulls.size):
@@ -388,8 +391,8 @@ def make_public_word(pulls: Ints, sums: Floats) -> int:
 def draw_ts_leader(
     mean: Floats, counts: Ints, pulls: Ints, sums: Floats, two_variance: float
 ) -> int:
-    """TS leader: the best arm in a draw from the posterior N(mean, σ²/count) of every
-    arm, ties to the lowest index.
+    """Return the TS leader: the best arm in a draw from the posterior N(mean, σ²/count)
+    of every arm, ties to the lowest index.
 
     Nothing is drawn here: normal variables are made of `make_public_word`, so that decisions
     can be replayed.
@@ -407,13 +410,13 @@ def draw_ts_leader(
 
 @jit
 def is_leader_due(led: int, led_pulls: int, beta: float) -> bool:
-    """beta-tracking: the leader is pulled iff N^B_B <= beta (L_B + 1)."""
+    """Return whether beta-tracking pulls the leader: N^B_B <= beta (L_B + 1)."""
     return led_pulls <= beta * (led + 1)
 
 
 @jit
 def count_tracked(beta: float, rounds: int) -> int:
-    """N^B_B after so many rounds led by B, with the rounding of `is_leader_due`."""
+    """Return N^B_B after so many rounds led by B, with the rounding of `is_leader_due`."""
     if rounds == 0:
         return 0
     return math.floor(beta * rounds) + 1
@@ -421,14 +424,16 @@ def count_tracked(beta: float, rounds: int) -> int:
 
 @jit
 def compute_ids_share(pulls_challenger: int, pulls_leader: int) -> float:
-    """IDS for Gaussian costs (right for W^{G,eps} too): beta_n = N_C / (N_C + N_B)."""
+    """Return the IDS share for Gaussian costs (right for W^{G,eps} too): beta_n = N_C /
+    (N_C + N_B).
+    """
     return pulls_challenger / (pulls_challenger + pulls_leader)
 
 
 @jit
 def find_least_pulled(members: Flags, pulls: Ints) -> int:
-    """The member with the fewest pulls, ties to the lowest index: round robin that
-    needs no memory.
+    """Return the member with the fewest pulls, ties to the lowest index: round robin
+    that needs no memory.
     """
     chosen = -1
     for arm in range(pulls.size):
@@ -439,7 +444,7 @@ def find_least_pulled(members: Flags, pulls: Ints) -> int:
 
 @jit
 def mark_lucb_pair(best: int, mean: Floats, bonus: Floats, members: Flags) -> None:
-    """LUCB: the recommended arm and the other arm with the largest upper bound, as
+    """Mark the recommended arm and the other arm with the largest upper bound as
     `members` to be levelled.
     """
     rival = -1

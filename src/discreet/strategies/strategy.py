@@ -46,8 +46,8 @@ def option(
 
 @dataclass(frozen=True)
 class Strategy:
-    """What to sample, what to release, when to stop. Make one with a preset, vary it
-    with `with_`.
+    """A rule for whom to sample, what to release and when to stop. Make one with a
+    preset, vary it with `with_`.
     """
 
     name: str
@@ -158,8 +158,8 @@ class Strategy:
         estimators.check_parts(self)
 
     def with_(self, **changes: Any) -> "Strategy":
-        """The same strategy with other levels or options; the parts that define it
-        stay.
+        """Return the same strategy with other levels or options; the parts that define
+        it stay.
         """
         from discreet.strategies.presets import PARTS
 
@@ -172,8 +172,8 @@ class Strategy:
         return replace(self, **changes)
 
     def without_privacy(self) -> "Strategy | None":
-        """The same strategy without privacy, if its estimator can do without; else
-        None.
+        """Return the same strategy without privacy, if its estimator can do without;
+        else None.
         """
         bare = {"trust": "none", "epsilon": None, "gamma": None, "rho": None}
         return self.with_(**bare) if "none" in self.spec.trusts else None
@@ -190,7 +190,7 @@ class Strategy:
 
     @property
     def is_pure(self) -> bool:
-        """Whether its privacy, if any, is stated by ε alone."""
+        """Return whether its privacy, if any, is stated by ε alone."""
         return self.gamma is None and self.rho is None
 
     @property
@@ -202,20 +202,20 @@ class Strategy:
 
     @property
     def is_phased(self) -> bool:
-        """Whether means are renewed at the ends of phases, between which nothing new is
-        learned.
+        """Return whether means are renewed at the ends of phases, between which nothing
+        new is learned.
         """
         return self.spec.family == "phased"
 
     @property
     def has_global_episode(self) -> bool:
-        """Whether all arms renew their means at once: one global episode."""
+        """Return whether all arms renew their means at once: one global episode."""
         return self.episodes != "arm"
 
     @property
     def needs_each_sample(self) -> bool:
-        """Whether a run must be followed person by person, and cannot leap from release
-        to release.
+        """Return whether a run must be followed person by person, and cannot leap from
+        release to release.
         """
         return self.spec.each_answer or self.beta == "ids" or self.sampling in STEP_RULES
 
@@ -269,7 +269,7 @@ class Strategy:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the error rate is guaranteed."""
+        """Return whether the error rate is guaranteed."""
         return self.threshold in ("printed", "proved") and isinstance(self.grid, str)
 
     @property
@@ -300,7 +300,9 @@ class Strategy:
         return self.to_dict()
 
     def describe(self) -> dict[str, Any]:
-        """Plain types for people; parts that are Python functions by their names."""
+        """Describe the strategy in plain types; parts that are Python functions by
+        their names.
+        """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             name: f"custom: {part.name}" if isinstance(part, CUSTOM) else part
@@ -308,8 +310,8 @@ class Strategy:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types from which `from_dict` makes an equal strategy; refuses parts
-        that are Python functions.
+        """Return plain types from which `from_dict` makes an equal strategy. Refuse
+        parts that are Python functions.
         """
         for part in (self.threshold, self.bonus, self.grid):
             if not isinstance(part, str):
@@ -322,19 +324,19 @@ class Strategy:
 
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Strategy":
-        """The strategy that `to_dict` described."""
+        """Make the strategy that `to_dict` described."""
         try:
             return Strategy(**description)
         except TypeError as error:
             raise InvalidInputError(f"not the description of a strategy: {error}") from None
 
     def to_json(self) -> str:
-        """`to_dict` as a JSON document."""
+        """Return `to_dict` as a JSON document."""
         return json.dumps(self.to_dict())
 
     @staticmethod
     def from_json(document: str) -> "Strategy":
-        """The strategy that `to_json` wrote."""
+        """Make the strategy that `to_json` wrote."""
         try:
             description = json.loads(document)
         except (TypeError, ValueError) as error:
@@ -356,7 +358,7 @@ def list_options(names: Collection[str] = OPTIONS) -> dict[str, Field[Any]]:
 
 
 def check_strategy(strategy: Any) -> Strategy:
-    """Refuse what is no strategy."""
+    """Refuse what is not a strategy."""
     if not isinstance(strategy, Strategy):
         raise InvalidInputError("strategy must be a Strategy, such as bet_se(0.05, epsilon=1)")
     return strategy

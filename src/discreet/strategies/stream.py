@@ -78,7 +78,7 @@ OCTAVES = 48
 
 
 class StreamRules(NamedTuple):
-    """How to decide when every sample is released (MLE, CTB, Gaussian noise)."""
+    """The rules of a strategy that releases every sample (MLE, CTB, Gaussian noise)."""
 
     sampling: int
     two_variance: float
@@ -104,8 +104,8 @@ class StreamRules(NamedTuple):
 
 
 def make_stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> StreamRules:
-    """The rules of a strategy that releases every sample; `noise` is the Gaussian noise
-    if not as in simulations.
+    """Return the rules of a strategy that releases every sample; `noise` is the
+    Gaussian noise if not as in simulations.
     """
     kind, constant, table = ITERATED, 0.0, np.zeros(1)
     if isinstance(strategy.threshold, CustomThreshold):
@@ -140,7 +140,7 @@ def make_stream_rules(strategy: Strategy, arms: int, noise: float | None = None)
 
 @jit
 def find_cell(count: int) -> int:
-    """Index of a count in a table: exact up to 127, then 64 cells per octave."""
+    """Return index of a count in a table: exact up to 127, then 64 cells per octave."""
     shift = 0
     rest = count
     while rest >= 2 * CELLS:
@@ -150,7 +150,8 @@ def find_cell(count: int) -> int:
 
 
 def make_count_table(function: Callable[[float], float]) -> Floats:
-    """A function of a count as a table over `find_cell`, for TABLE and BONUS_TABLE.
+    """Return a function of a count as a table over `find_cell`, for TABLE and
+    BONUS_TABLE.
 
     Exact up to 127 samples; beyond, a cell takes the largest value at its two ends, so
     that a monotone function is never understated, and by less than its change over 1/64
@@ -173,7 +174,7 @@ def _make_count_table(what: str, function: Callable[..., Any]) -> Floats:
 
 
 class Stream(NamedTuple):
-    """A run whose every sample is released."""
+    """The state of a run whose every sample is released."""
 
     mean: Floats
     pulls: Ints
@@ -193,7 +194,7 @@ class Stream(NamedTuple):
 
 @jit(allocates=True)
 def make_stream(arms: int) -> Stream:
-    """Nothing pulled yet."""
+    """Return the state before anything was pulled."""
     return Stream(
         np.zeros(arms),
         np.zeros(arms, np.int64),
@@ -215,8 +216,8 @@ def make_stream(arms: int) -> Stream:
 def compute_stream_threshold(
     kind: int, constant: float, table: Floats, best: int, other: int, samples: int
 ) -> float:
-    """Threshold from the two arms' counts and all samples; nondecreasing in each, which
-    the kernels rely on.
+    """Return the threshold from the two arms' counts and all samples; nondecreasing in
+    each, which the kernels rely on.
 
     ITERATED: c^G, constant + 2 log(4 + log n) + 2 log(4 + log m) with constant = 2
     C_G(log((K-1)/delta)/2). CLOCK: the authors' log((1 + log t)/delta) with constant =
@@ -238,8 +239,8 @@ def compute_stream_threshold(
 def compute_stream_bonus(
     kind: int, scale: float, table: Floats, log_samples: float, count: int
 ) -> float:
-    """Bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a table over
-    the arm's count.
+    """Return the bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a
+    table over the arm's count.
     """
     if kind == UCB:
         return math.sqrt(scale * log_samples / count)
@@ -250,7 +251,7 @@ def compute_stream_bonus(
 def compute_stream_cost(
     cost: int, best: int, arm: int, mean: Floats, pulls: Ints, two_variance: float
 ) -> float:
-    """W of the pair, all samples behind every mean."""
+    """Return W of the pair, all samples behind every mean."""
     if cost == KL:
         return compute_kl_cost(mean[best], mean[arm], pulls[best], pulls[arm])
     top = compute_numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
@@ -261,7 +262,7 @@ def compute_stream_cost(
 def is_beaten(
     best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules
 ) -> bool:
-    """Whether the recommended arm beats the other one, all samples behind every
+    """Return whether the recommended arm beats the other one, all samples behind every
     mean.
     """
     bar = compute_stream_threshold(
@@ -272,7 +273,7 @@ def is_beaten(
 
 @jit
 def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
-    """Every arm's bonus after so many samples."""
+    """Write every arm's bonus after so many samples."""
     log_samples, bonus, pulls = math.log(samples), stream.bonus, stream.pulls
     kind, scale, table = rules.bonus, rules.bonus_scale, rules.bonus_table
     for arm in range(stream.mean.size):
@@ -283,8 +284,8 @@ def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
 def find_failing_arm(
     best: int, witness: int, stream: Stream, rules: StreamRules, samples: int
 ) -> tuple[int, float]:
-    """An arm the recommended one does not beat, `witness` asked first, and the
-    threshold it failed; -1 to stop.
+    """Return an arm that the recommended one does not beat, `witness` asked first, and
+    the threshold it failed; -1 to stop.
     """
     mean, pulls = stream.mean, stream.pulls
     bar = 0.0
@@ -306,8 +307,8 @@ def find_failing_arm(
 
 @jit
 def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> bool:
-    """Successive elimination, every sample released: true when the best active arm
-    stands alone.
+    """Eliminate beaten arms successively, every sample released. Return whether the
+    best active arm stands alone.
     """
     alone = True
     for arm in range(stream.mean.size):
@@ -323,8 +324,8 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
 def renew_leader(
     stream: Stream, rules: StreamRules, samples: int
 ) -> tuple[int, float, float, float, int]:
-    """The UCB leader now, and for how long it is certain: (leader, floor, rival, slope,
-    horizon).
+    """Return the UCB leader now, and for how long it is certain: (leader, floor, rival,
+    slope, horizon).
 
     Until `horizon` samples `stream.bonus` bounds the leader's bonus from below, if
     `slope` is taken off at each of its pulls (1/sqrt(N) is convex; an ulp is for
@@ -352,7 +353,7 @@ def renew_leader(
 
 @jit
 def find_second_mean(best: int, mean: Floats, active: Flags) -> float:
-    """The largest mean of the other active arms."""
+    """Return the largest mean of the other active arms."""
     second = -np.inf
     for arm in range(mean.size):
         if arm != best and active[arm]:
@@ -362,7 +363,9 @@ def find_second_mean(best: int, mean: Floats, active: Flags) -> float:
 
 @jit
 def find_stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
-    """`find_challenger` with the numerators computed on the way."""
+    """Find the challenger as `find_challenger` does, with the numerators computed on
+    the way.
+    """
     chosen, most, skip = -1, -1.0, -1.0
     mean_leader, inverse_leader = mean[leader], inverse[leader]
     for arm in range(mean.size):
@@ -382,8 +385,8 @@ def find_stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
 
 @jit
 def find_kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share: Floats) -> int:
-    """TC challenger with W^KL: the smallest cost against the leader, ties to the lowest
-    index.
+    """Return the TC challenger with W^KL: the smallest cost against the leader, ties to
+    the lowest index.
 
     With IDS (You et al. 2023) the leader's part of that cost is added to its `share`;
     where the cost is 0, as much as for W^G.
@@ -405,8 +408,9 @@ def find_kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share:
 
 
 def decide(answered: Stream, rules: StreamRules, witness: int) -> tuple[int, int]:
-    """Recommendation, and an arm that it does not beat by the answers, or -1 to stop;
-    `witness` is asked first, as the one of last time is mostly that of this time.
+    """Return the recommendation, and an arm that it does not beat by the answers, or -1
+    to stop; `witness` is asked first, as the one of last time is mostly that of this
+    time.
     """
     mean, counts = answered.mean, answered.pulls
     samples = sum(counts)
@@ -429,8 +433,8 @@ compiled. To make an array of it takes longer than what is computed from it.
 def choose_arm_by_rule(
     best: int, stream: Stream, counts: Ints, rules: StreamRules, samples: int
 ) -> int:
-    """The arm that any rule but Top Two with the UCB leader pulls; `counts` are the
-    answers behind the means.
+    """Return the arm that any rule but Top Two with the UCB leader pulls; `counts` are
+    the answers behind the means.
     """
     if rules.sampling == TRACK:
         return choose_owed_arm(best, stream, rules.cost, samples)
@@ -450,8 +454,8 @@ def choose_arm_by_rule(
 
 @jit
 def choose_owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
-    """C-tracking: solve for the present means, owe everyone a share of this sample, and
-    pull who is furthest behind.
+    """Choose an arm by C-tracking: solve for the present means, owe everyone a share of
+    this sample, and pull the arm that is furthest behind.
     """
     fill_numerators(best, stream.mean, GAUSSIAN, math.inf, stream.tops)
     if cost == KL and count_tied(best, stream.tops) == 0:
@@ -464,7 +468,7 @@ def choose_owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
 
 @jit
 def choose_from_pair(leader: int, stream: Stream, rules: StreamRules) -> int:
-    """The leader or its challenger, by tracking; notes who led."""
+    """Choose the leader or its challenger by tracking, and note who led."""
     arm = leader
     if rules.ids or not is_leader_due(stream.led[leader], stream.led_pulls[leader], rules.beta):
         if rules.sampling == EB_TCI:
@@ -488,8 +492,8 @@ def choose_from_pair(leader: int, stream: Stream, rules: StreamRules) -> int:
 
 @jit
 def compute_leader_share(cost: int, leader: int, arm: int, mean: Floats, pulls: Ints) -> float:
-    """IDS (You et al. 2023): the leader's part of the cost against its challenger; for
-    W^G, and where W^KL is 0, N_C / (N_C + N_B).
+    """Return the leader's part of the cost against its challenger (IDS, You et al.
+    2023); for W^G, and if W^KL is 0, N_C / (N_C + N_B).
     """
     if cost == KL and mean[leader] > mean[arm]:
         own = compute_kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
@@ -499,7 +503,7 @@ def compute_leader_share(cost: int, leader: int, arm: int, mean: Floats, pulls: 
 
 @jit
 def find_improved_challenger(leader: int, stream: Stream, rules: StreamRules) -> int:
-    """TCI challenger: smallest W + log N, ties to the lowest index."""
+    """Return the TCI challenger: smallest W + log N, ties to the lowest index."""
     mean, pulls = stream.mean, stream.pulls
     chosen, least = -1, 0.0
     for arm in range(mean.size):
@@ -512,8 +516,9 @@ def find_improved_challenger(leader: int, stream: Stream, rules: StreamRules) ->
 
 
 def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
-    """The next arm to sample: `answered` is the same run with the answers that are
-    behind the means as its `pulls`, which else count those still to come too.
+    """Choose the next arm to sample: `answered` is the same run with the answers that
+    are behind the means as its `pulls`, which else count those still to come too. Until
+    every arm has an answer, choose the least pulled arm.
 
     Until every arm has an answer, the least pulled arm.
     """
@@ -537,7 +542,9 @@ def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
 
 
 def measure_stream_evidence(rules: StreamRules, mean: Floats, count: Floats, time: int) -> Floats:
-    """The same where every answer counts, after so many of them."""
+    """Return the evidence against each arm if every answer counts, after so many of
+    them.
+    """
     best, found = int(np.argmax(mean)), np.full(mean.size, math.nan)
     whole = count.astype(np.int64)
     for arm in range(mean.size):
@@ -566,13 +573,12 @@ class Column(list[Any]):
 
 
 def convert_to_lists(state: Stream) -> Any:
-    """A run's state, to be followed a person at a time."""
+    """Return a run's state for following it one participant at a time."""
     return Stream(*(Column(array.tolist()) for array in state))  # type: ignore[arg-type]
 
 
 class StreamRun(Run):
-    """Assigned people count for the challenger (`pulls`), answered ones for means,
-    bonus and stopping (`count`).
+    """A live run in which every answer is a release.
 
     If each answer comes before the next person, the two are the same, as in the
     simulator.
@@ -588,15 +594,15 @@ class StreamRun(Run):
         self._begin(make_stream(arms))
 
     def _begin(self, state: Stream) -> None:
-        """From this state on; what is decided from answers sees `count` in place of who
-        was assigned.
+        """Begin from this state; what is decided from answers sees `count` in place of
+        who was assigned.
         """
         self.state = convert_to_lists(state)
         self._answered = self.state._replace(pulls=self.count)
         self._witness = 0
 
     def list_arrays(self) -> dict[str, Any]:
-        """The public counts, and the answers so far."""
+        """Return the public counts, and the answers so far."""
         state = self.state
         tracked = {"owed": state.owed, "weights": state.weights}
         return {
@@ -612,13 +618,13 @@ class StreamRun(Run):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """What was stored has the shape and the types of arrays."""
+        """Load a state; what was stored has the shape and the types of arrays."""
         self.state = make_stream(self.arms)
         super().load(state)
         self._begin(self.state)
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
-        """The arm that the simulated loop would pull."""
+        """Assign the arm that the simulated loop would pull."""
         if self.stopped or self.samples >= self.cap:
             return None
         arm = choose(self.state, self._answered, self.rules)
@@ -628,7 +634,7 @@ class StreamRun(Run):
         return ArmBatch(arm, pulls, 1)
 
     def list_due(self) -> list[ArmBatch]:
-        """Nothing is ever waited for."""
+        """Return nothing: no release is ever waited for."""
         return []
 
     def record_answer(self, arm: int, value: float) -> None:
@@ -648,7 +654,7 @@ class StreamRun(Run):
         return best, witness < 0
 
     def can_stop(self, delta: float) -> bool:
-        """The stopping rule at another δ on this state."""
+        """Return whether the stopping rule holds at another δ on this state."""
         if self.recommendation is None:
             return False
         other = StreamRun(self.strategy.with_(delta=delta), self.arms, self.cap, self.noise)
@@ -656,7 +662,7 @@ class StreamRun(Run):
         return other._decide()[1]
 
     def measure_evidence(self) -> list[float | None]:
-        """By the answers so far."""
+        """Return the evidence by the answers so far."""
         if not all(self.count):
             return super().measure_evidence()
         mean, count = np.array(self.state.mean), np.array(self.count, float)
@@ -669,7 +675,7 @@ class StreamRun(Run):
         return trust.shrink(self.strategy.epsilon) if bits else 1.0
 
     def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """By c^G, which holds for all counts of one path at once."""
+        """Bound the difference by c^G, which holds for all counts of one path at once."""
         counts = self.count[one], self.count[other]
         if not all(counts):
             return None
@@ -685,8 +691,8 @@ class StreamRun(Run):
         return Radii((self.state.mean[one] - self.state.mean[other]) / shrink, radius)
 
     def view_arms(self) -> list[ArmView]:
-        """Means of the answers so far, with the bias of randomised response taken
-        out.
+        """Return the means of the answers so far, with the bias of randomised response
+        taken out.
         """
         shrink = self._shrink
         return [
@@ -698,5 +704,5 @@ class StreamRun(Run):
 
 
 def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
-    """A run that has not begun."""
+    """Return a run that has not begun."""
     return StreamRun(strategy, arms, cap, noise)

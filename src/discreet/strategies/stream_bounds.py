@@ -19,8 +19,8 @@ SLACK = 1e-11
 
 
 class MeanBounds(NamedTuple):
-    """Between which values each arm's mean stays for the samples to come, and the arm's
-    pulls after them.
+    """The values between which each arm's mean stays for the samples to come, and the
+    arm's pulls after them.
     """
 
     low: Floats
@@ -30,13 +30,13 @@ class MeanBounds(NamedTuple):
 
 @jit(allocates=True)
 def make_bounds(arms: int) -> MeanBounds:
-    """Room for the bounds of every arm."""
+    """Return room for the bounds of every arm."""
     return MeanBounds(np.zeros(arms), np.zeros(arms), np.zeros(arms, np.int64))
 
 
 def can_be_certain(rules: StreamRules) -> bool:
-    """Whether the certificate is about these rules: Top Two with a fixed share, W^G and
-    b^G.
+    """Return whether the certificate is about these rules: Top Two with a fixed share,
+    W^G and b^G.
     """
     fixed = not rules.ids and MIN_LEAP_SHARE <= rules.beta <= 1.0 - MIN_LEAP_SHARE
     gaussian = rules.cost == GAUSSIAN and rules.bonus == UCB
@@ -53,8 +53,8 @@ def is_unchanged(
     rules: StreamRules,
     bounds: MeanBounds,
 ) -> bool:
-    """Whether for so many rounds `leader` leads, `rival` is its challenger and nothing
-    is decided, as long as the means stay within their bounds.
+    """Return whether for so many rounds `leader` leads, `rival` is its challenger and
+    nothing is decided, as long as the means stay within their bounds.
 
     `stream.bonus` is of now, after `samples`.
     """
@@ -69,8 +69,9 @@ def is_unchanged(
 def is_still_leading(
     leader: int, samples: int, rounds: int, stream: Stream, bounds: MeanBounds
 ) -> bool:
-    """Whether the leader's upper bound stays above all others: b^G grows with log n and
-    falls with the arm's pulls, and sqrt(1 + x) <= 1 + x/2, 1/sqrt(1 + x) >= 1 - x/2.
+    """Return whether the leader's upper bound stays above all others: b^G grows with
+    log n and falls with the arm's pulls, and sqrt(1 + x) <= 1 + x/2, 1/sqrt(1 + x) >= 1
+    - x/2.
     """
     bonus, pulls = stream.bonus, stream.pulls
     shrink = 1.0 - 0.5 * (bounds.pulls[leader] - pulls[leader]) / pulls[leader]
@@ -84,7 +85,7 @@ def is_still_leading(
 
 @jit
 def is_still_challenging(leader: int, rival: int, stream: Stream, bounds: MeanBounds) -> bool:
-    """Whether the rival stays the arm of least W against the leader.
+    """Return whether the rival stays the arm of least W against the leader.
 
     Either its mean stays above the leader's (W = 0), and no arm before it comes so
     high; or all means stay below the leader's. Then for each other arm the ratio of the
@@ -117,7 +118,7 @@ def is_still_challenging(leader: int, rival: int, stream: Stream, bounds: MeanBo
 
 @jit
 def is_first(rival: int, leader: int, bounds: MeanBounds) -> bool:
-    """Whether no arm before the rival comes as high as the leader."""
+    """Return whether no arm before the rival comes as high as the leader."""
     first = 0
     while first < rival and (first == leader or bounds.high[first] < bounds.low[leader]):
         first += 1
@@ -126,8 +127,8 @@ def is_first(rival: int, leader: int, bounds: MeanBounds) -> bool:
 
 @jit
 def is_still_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds) -> bool:
-    """Whether every arm that may come to be recommended has another one that it does
-    not beat.
+    """Return whether every arm that may come to be recommended has another one that it
+    does not beat.
     """
     least = -np.inf
     for arm in range(bounds.low.size):
@@ -142,8 +143,8 @@ def is_still_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: 
 def is_still_failing(
     best: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
 ) -> bool:
-    """Whether some arm stays unbeaten by this one: even the largest cost is below the
-    threshold of now, and thresholds only grow.
+    """Return whether some arm stays unbeaten by this one: even the largest cost is
+    below the threshold of now, and thresholds only grow.
     """
     pulls = stream.pulls
     for arm in range(pulls.size):

@@ -13,8 +13,8 @@ from discreet.theory import thresholds
 
 
 def compute_noise_scale(strategy: Strategy) -> float:
-    """The standard deviation of the Gaussian noise on each sample; 0 for every other
-    estimator.
+    """Return the standard deviation of the Gaussian noise on each sample; 0 for every
+    other estimator.
     """
     if strategy.epsilon is None or strategy.gamma is None or not strategy.spec.gamma:
         return 0.0
@@ -22,8 +22,8 @@ def compute_noise_scale(strategy: Strategy) -> float:
 
 
 def compute_sum_noise(strategy: Strategy) -> float:
-    """The standard deviation of the Gaussian noise on each released sum of rewards; 0
-    where that is Laplace noise, or none.
+    """Return the standard deviation of the Gaussian noise on each released sum of
+    rewards; 0 where that is Laplace noise, or none.
     """
     if strategy.is_pure or not strategy.trust_model.noised:
         return 0.0
@@ -34,8 +34,8 @@ def compute_sum_noise(strategy: Strategy) -> float:
 
 
 def compute_two_variance(strategy: Strategy, noise: float | None = None) -> float:
-    """2σ² in the stopping rule's cost; the published experiments take a σ twice as
-    large (1 for rewards in [0, 1]).
+    """Return 2σ² in the stopping rule's cost; the published experiments take a σ twice
+    as large (1 for rewards in [0, 1]).
     """
     sigma = _sigma(strategy, noise)
     doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
@@ -43,7 +43,7 @@ def compute_two_variance(strategy: Strategy, noise: float | None = None) -> floa
 
 
 def compute_bonus_scale(strategy: Strategy, noise: float | None = None) -> float:
-    """2σ² α (1 + s) of b^G."""
+    """Return 2σ² α (1 + s) of b^G."""
     return 2 * _sigma(strategy, noise) ** 2 * strategy.alpha * (1 + strategy.s)
 
 
@@ -53,7 +53,7 @@ def _sigma(strategy: Strategy, noise: float | None) -> float:
 
 
 def replace_nan(shares: Floats) -> list[float | None]:
-    """None in the place of NaN."""
+    """Return None in the place of NaN."""
     return [None if math.isnan(share) else share for share in shares.tolist()]
 
 
@@ -74,7 +74,9 @@ CENTRE_UNITS = 1024
 
 
 def choose_kind(strategy: Strategy) -> int:
-    """What outcomes become where means are bet on; BITS for what knows bits only."""
+    """Return what outcomes become if means are bet on; BITS for strategies that know
+    bits only.
+    """
     if not strategy.spec.bits or strategy.outcomes != NUMBERS:
         return BITS
     if strategy.trust_model.randomised:
@@ -83,14 +85,16 @@ def choose_kind(strategy: Strategy) -> int:
 
 
 def is_rounded_to_bits(strategy: Strategy) -> bool:
-    """Whether outcomes are rounded at random to bits, so that means are all that a law
-    of rewards has to say.
+    """Return whether outcomes are rounded at random to bits, so that means are all that
+    a law of rewards has to say.
     """
     return strategy.spec.bits and choose_kind(strategy) == BITS
 
 
 def choose_grid(strategy: Strategy) -> int:
-    """Units of an outcome behind the wall: 1 for bits, else fine.
+    """Return how many units an outcome of 1.0 has inside the privacy boundary: 1 for
+    bits, else fine units. The units of noise at the smallest ε must still fit a 64-bit
+    number.
 
     The units of noise at the smallest ε must still fit a 64-bit number.
     """

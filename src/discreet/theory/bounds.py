@@ -38,7 +38,7 @@ from discreet.validation import (
 
 
 def complexity(instance: Instance, sigma: float | None = None) -> float:
-    """H(ν) = 2σ² Σ_a Δ_a^{-2}, between half the Gaussian time and that time (Eq.
+    """Return H(ν) = 2σ² Σ_a Δ_a^{-2}, between half the Gaussian time and that time (Eq.
     T_KL_Gaussian); the instance's own σ unless another is given.
     """
     own = instance.sigma if sigma is None else check_sigma(sigma)
@@ -46,8 +46,8 @@ def complexity(instance: Instance, sigma: float | None = None) -> float:
 
 
 def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
-    """H(ν, ε) = 2σ² Σ_a Δ_{ε,a}^{-2} with Δ_{ε,a} = ε(sqrt(1 + 2Δ_a/ε) − 1), as in the
-    notation appendix.
+    """Return H(ν, ε) = 2σ² Σ_a Δ_{ε,a}^{-2} with Δ_{ε,a} = ε(sqrt(1 + 2Δ_a/ε) − 1), as
+    in the notation appendix.
 
     The main text has no 2σ²: its value is this one at σ = sqrt(1/2).
     """
@@ -58,8 +58,8 @@ def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -
 
 
 def relaxed_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
-    """H(ν_{G,ε}) = 2σ² Σ_a 1/(Δ_a min{Δ_a, ε/2}); twice it bounds T*_KL(ν_{G,ε}) from
-    above.
+    """Return H(ν_{G,ε}) = 2σ² Σ_a 1/(Δ_a min{Δ_a, ε/2}); twice it bounds T*_KL(ν_{G,ε})
+    from above.
     """
     check_bounded(instance)
     clipped = instance.gaps * np.minimum(instance.gaps, check_epsilon(epsilon) / 2)
@@ -67,16 +67,16 @@ def relaxed_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -
 
 
 def randomised_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
-    """H(ν_ε) = (1 + 2/(e^ε − 1))² H(ν), of the arms after randomised response (Section
-    3.2).
+    """Return H(ν_ε) = (1 + 2/(e^ε − 1))² H(ν), of the arms after randomised response
+    (Section 3.2).
     """
     check_bounded(instance)
     return complexity(instance, sigma) / TRUSTS["local"].shrink(check_epsilon(epsilon)) ** 2
 
 
 def ctb_tt_order(instance: Instance, epsilon: float, alpha: float = 1.2) -> float:
-    """(H(ν_ε) log H(ν_ε))^α: CTB-TT's expected samples at any δ are of this order as
-    H(ν_ε) grows (Section 3.2, s = α = 1.2, β = 1/2).
+    """Return (H(ν_ε) log H(ν_ε))^α: CTB-TT's expected samples at any δ are of this
+    order as H(ν_ε) grows (Section 3.2, s = α = 1.2, β = 1/2).
 
     The paper gives no constant, so it is an order and not a bound.
     """
@@ -89,8 +89,8 @@ def ctb_tt_order(instance: Instance, epsilon: float, alpha: float = 1.2) -> floa
 def upper_constant_ttucb(
     instance: Instance, beta: float | str = 0.5, sigma: float | None = None
 ) -> float:
-    """TTUCB: limsup of E[τ]/log(1/δ) is at most T*_β for distinct means (Section 2.2);
-    with β = "ids" T* itself (Section 3.2).
+    """Return the constant of TTUCB: limsup of E[τ]/log(1/δ) is at most T*_β for
+    distinct means (Section 2.2); with β = "ids" T* itself (Section 3.2).
     """
     return _compute_share_time(instance, beta, sigma).value
 
@@ -98,15 +98,15 @@ def upper_constant_ttucb(
 def upper_constant_ttucb_batched(
     instance: Instance, beta: float = 0.5, sigma: float | None = None
 ) -> float:
-    """TTUCB in batches: limsup of E[τ]/log(1/δ) is at most 2 T*_β, for distinct means
-    (appendix on rounds).
+    """Return the constant of TTUCB in batches: limsup of E[τ]/log(1/δ) is at most 2
+    T*_β, for distinct means (appendix on rounds).
     """
     return 2 * t_gaussian_beta(instance, beta, sigma).value
 
 
 def batches_limit(instance: Instance, beta: float = 0.5, sigma: float | None = None) -> float:
-    """TTUCB in batches: limsup of E[batches] − K log2 log(1/δ) is at most K log2(2
-    T*_β), for distinct means (appendix on rounds).
+    """Return the bound on the batches of TTUCB in batches: limsup of E[batches] − K
+    log2 log(1/δ) is at most K log2(2 T*_β), for distinct means (appendix on rounds).
     """
     return instance.arms * math.log2(upper_constant_ttucb_batched(instance, beta, sigma))
 
@@ -114,8 +114,8 @@ def batches_limit(instance: Instance, beta: float = 0.5, sigma: float | None = N
 def upper_constant_ctb_tt(
     instance: Instance, epsilon: float, beta: float | str = 0.5, sigma: float = 0.5
 ) -> float:
-    """CTB-TT: limsup of E[τ]/log(1/δ) is at most (1 + 2/(e^ε − 1))² T*_β, for distinct
-    means (Section 3.2); with β = "ids" T* in place of T*_β.
+    """Return the constant of CTB-TT: limsup of E[τ]/log(1/δ) is at most (1 + 2/(e^ε −
+    1))² T*_β, for distinct means (Section 3.2); with β = "ids" T* in place of T*_β.
     """
     check_bounded(instance)
     return _compute_ctb_tt(_compute_share_time(instance, beta, sigma), check_epsilon(epsilon))
@@ -124,8 +124,8 @@ def upper_constant_ctb_tt(
 def upper_constant_adap_tt(
     instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
 ) -> float:
-    """AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 + sqrt(1 +
-    Δ_max²/(2σ⁴ε²))), for distinct means.
+    """Return the constant of AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 +
+    sqrt(1 + Δ_max²/(2σ⁴ε²))), for distinct means.
     """
     check_bounded(instance)
     return _compute_adap_tt(
@@ -136,8 +136,8 @@ def upper_constant_adap_tt(
 def upper_constant_adap_tt_star(
     instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5, proved: bool = False
 ) -> float:
-    """AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by the main text's theorem
-    (the appendix is older).
+    """Return the constant of AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by
+    the main text's theorem (the appendix is older).
 
     For Δ_max ≥ ε/2 the printed constant has max{β, 1−β} where the paper's argument
     gives 1: `proved` takes 1.
@@ -156,8 +156,8 @@ def upper_constants(
     beta: float = 0.5,
     sigma: float = 0.5,
 ) -> dict[str, float]:
-    """All upper-bound constants of private strategies, from T*_β and T*_β(ν_{G,ε})
-    where these are known already.
+    """Return all upper-bound constants of private strategies, from T*_β and
+    T*_β(ν_{G,ε}) if these are known already.
     """
     star = instance, gaussian, relaxed, check_epsilon(epsilon)
     return {
@@ -172,7 +172,7 @@ def upper_constants(
 def _compute_share_time(
     instance: Instance, beta: float | str, sigma: float | None
 ) -> CharacteristicTime:
-    """T*_β, or T* for IDS."""
+    """Return T*_β, or T* for IDS."""
     if isinstance(beta, str):
         if beta != "ids":
             raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quote(beta)}")
@@ -205,15 +205,17 @@ def _compute_adap_tt_star(
 
 
 def g1(y: float) -> float:
-    """The largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) = 1."""
+    """Return the largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) =
+    1.
+    """
     if not 0 <= y < 1e100:
         raise InvalidInputError(f"g1 is defined for y ≥ 0, and computed below 1e100; got {y}")
     return solve_increasing(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
 
 
 def g2(y: float) -> float:
-    """1 + 2/(sqrt(1 + 1/y) − 1) = y (1 + sqrt(1 + 1/y))² (Theorem: AdaP-TT*); tends to
-    1 as y → 0.
+    """Return 1 + 2/(sqrt(1 + 1/y) − 1) = y (1 + sqrt(1 + 1/y))² (Theorem: AdaP-TT*);
+    tends to 1 as y → 0.
     """
     if not 0 < y < math.inf:
         raise InvalidInputError(f"g2 is defined for y > 0; got {y}")
@@ -221,8 +223,8 @@ def g2(y: float) -> float:
 
 
 def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
-    """Rounds of adaptivity of a doubling strategy with `samples` expected samples
-    (appendix on rounds).
+    """Bound the rounds of adaptivity of a doubling strategy with `samples` expected
+    samples (appendix on rounds).
 
     K log2 E[τ] with one episode per arm, log2 E[τ] with one global episode. Of three or
     more arms the paper's global one has no finite E[τ]; if arms yield it has (docs,
@@ -240,7 +242,7 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
 def least_samples(
     instance: Instance, delta: float, epsilon: float | None = None, trust: str = "global"
 ) -> float:
-    """The largest lower bound known for all strategies with that privacy: by the
+    """Return the largest lower bound known for all strategies with that privacy: by the
     tightest time for Bernoulli arms and for Gaussian ones, the floor for others.
     """
     if instance.is_bounded and instance.outcomes != YES_NO:
@@ -252,8 +254,8 @@ def least_samples(
 def floor_bound(
     instance: Instance, delta: float, epsilon: float | None = None, trust: str = "global"
 ) -> float:
-    """No strategy that is δ-correct for all laws on [0, 1], and ε-private with this
-    trust, takes fewer samples on average; 0 for δ ≥ 1/2.
+    """Bound from below the samples on average of every strategy that is δ-correct for
+    all laws on [0, 1], and ε-private with this trust; 0 for δ ≥ 1/2.
 
     Without an ε it is the floor of strategies without privacy.
     """
@@ -263,8 +265,8 @@ def floor_bound(
 def floor_by_arm(
     instance: Instance, delta: float, epsilon: float | None = None, trust: str = "global"
 ) -> Floats:
-    """The floor under the expected samples of each arm, of which `floor_bound` is the
-    sum.
+    """Return the floor under the expected samples of each arm, of which `floor_bound`
+    is the sum.
     """
     odds = max(0.0, math.log1p(-check_delta(delta)) - math.log(delta))
     share = _find_share(instance)
@@ -278,8 +280,8 @@ def floor_by_arm(
 
 
 def _find_share(instance: Instance) -> Floats:
-    """Which share of an arm's rewards must become 1, for the best arm 0, to change who
-    is best.
+    """Return which share of an arm's rewards must become 1, for the best arm 0, to
+    change who is best.
     """
     check_bounded(instance)
     room = 1 - np.array(instance.means)
@@ -288,8 +290,8 @@ def _find_share(instance: Instance) -> Floats:
 
 
 def _compute_cost(share: Floats, epsilon: float) -> Floats:
-    """−log(1 − q(1 − e^−ε)), what a sample tells at most about such a change; q =
-    `share`.
+    """Return −log(1 − q(1 − e^−ε)), what a sample tells at most about such a change; q
+    = `share`.
     """
     with np.errstate(divide="ignore"):
         told = -np.log1p(share * math.expm1(-epsilon))
@@ -297,8 +299,8 @@ def _compute_cost(share: Floats, epsilon: float) -> Floats:
 
 
 def _compute_response_cost(share: Floats, epsilon: float) -> Floats:
-    """What an ε-private message tells at most: the kl of two randomised responses, to 0
-    and to a bit that is 1 with probability q = `share`.
+    """Return what an ε-private message tells at most: the kl of two randomised
+    responses, to 0 and to a bit that is 1 with probability q = `share`.
     """
     decay = math.exp(-min(epsilon, 600.0))
     low, high = np.full_like(share, decay / (1 + decay)), np.full_like(share, 1 / (1 + decay))
@@ -349,7 +351,7 @@ class PrivateBounds:
     floor_local: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON; times as numbers, their allocations under
+        """Return plain types for JSON; times as numbers, their allocations under
         `allocation`.
         """
         return _convert_to_plain(vars(self))
@@ -397,13 +399,14 @@ class Bounds(
 
     @property
     def rounded_to_bits(self) -> bool:
-        """Whether everything except the floors is about outcomes rounded to bits."""
+        """Return whether everything except the floors is about outcomes rounded to
+        bits.
+        """
         return self.floor is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON; an infinite `free_epsilon` (privacy is never free)
-        becomes null. If the arms are not Bernoulli, there are also the floors, and a
-        note that the rest is about bits.
+        """Return plain types for JSON; an infinite `free_epsilon` (privacy is never
+        free) becomes null.
         """
         fields = dict(vars(self))
         fields["instance"] = self.instance.describe()
@@ -422,8 +425,8 @@ def bounds(
     beta: float = 0.5,
     sigma: float | None = None,
 ) -> Bounds:
-    """All quantities of `theory` for an instance: without privacy, and for each ε of
-    `epsilons`.
+    """Return all quantities of `theory` for an instance: without privacy, and for each
+    ε of `epsilons`.
 
     The leader's share in the β-times is `beta` (β). The standard deviation in the
     Gaussian times is `sigma` (σ): if left out, 1/2, or that of the arms if they are
@@ -468,7 +471,7 @@ def bounds(
 
 
 def _add_private(plain: Bounds) -> Bounds:
-    """With what is about privacy at any ε, and the floor."""
+    """Add what is about privacy at any ε, and the floor."""
     arms, t_kl = _choose_arms(plain.instance), plain.t_kl
     t_tv, t_tv2 = times.t_tv(arms), plain.t_gaussian.scaled(1 / (2 * plain.sigma**2))
     yes_no = plain.instance.outcomes == YES_NO
@@ -486,7 +489,7 @@ def _add_private(plain: Bounds) -> Bounds:
 
 
 def _choose_arms(instance: Instance) -> Instance:
-    """The arms that the times are for: Bernoulli or Gaussian ones."""
+    """Return the arms that the times are for: Bernoulli or Gaussian ones."""
     known = isinstance(instance, Bernoulli | Gaussian)
     return instance if known else check_instance(instance).as_bernoulli()
 
@@ -542,8 +545,8 @@ def _name_global_regime(epsilon: float, plain: Bounds) -> str:
 
 
 def _convert_to_plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Times as numbers, their allocations gathered under one key, and neither floors
-    nor times where there are none.
+    """Return times as numbers, their allocations gathered under one key, and neither
+    floors nor times if there are none.
     """
     fields = {key: some for key, some in fields.items() if some is not None or key not in LEFT_OUT}
     times = {key: value for key, value in fields.items() if isinstance(value, CharacteristicTime)}

@@ -27,7 +27,7 @@ them.
 
 @jit
 def is_gap_large(mean_best: float, mean_other: float, half_epsilon: float) -> bool:
-    """Whether the gap is at least epsilon / 2, the second case of c~^{G,eps}.
+    """Return whether the gap is at least epsilon / 2, the second case of c~^{G,eps}.
 
     Equality is the second case, and floats misjudge it (0.95 - 0.9 < 0.05), so a gap
     short of epsilon / 2 by no more than the rounding error of the means counts as
@@ -39,8 +39,8 @@ def is_gap_large(mean_best: float, mean_other: float, half_epsilon: float) -> bo
 
 @jit
 def compute_numerator(cost: int, gap: float, half_epsilon: float) -> float:
-    """d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2, gap);
-    zero for a gap <= 0.
+    """Return d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2,
+    gap); zero for a gap <= 0.
     """
     if gap <= 0.0:
         return 0.0
@@ -53,13 +53,13 @@ def compute_numerator(cost: int, gap: float, half_epsilon: float) -> float:
 def compute_transport_cost(
     top: float, inverse_best: float, inverse_other: float, two_variance: float
 ) -> float:
-    """W of the pair from its numerator and the inverse counts."""
+    """Return W of the pair from its numerator and the inverse counts."""
     return top / (two_variance * (inverse_best + inverse_other))
 
 
 @jit
 def compute_kl_beside(mean: float, off: float) -> float:
-    """kl(mean, mean + off), with full precision for a small `off`; 0 log 0 = 0."""
+    """Return kl(mean, mean + off), with full precision for a small `off`; 0 log 0 = 0."""
     total = 0.0
     if mean > 0.0:
         total -= mean * math.log1p(off / mean)
@@ -70,8 +70,8 @@ def compute_kl_beside(mean: float, off: float) -> float:
 
 @jit
 def compute_kl_part(mean: float, other: float, count: int, count_other: int) -> float:
-    """What an arm adds to W^KL: its count times kl from its mean to that of both arms
-    together.
+    """Return what an arm adds to W^KL: its count times kl from its mean to that of both
+    arms together.
     """
     return count * compute_kl_beside(mean, (other - mean) * (count_other / (count + count_other)))
 
@@ -80,8 +80,8 @@ def compute_kl_part(mean: float, other: float, count: int, count_other: int) -> 
 def compute_kl_cost(
     mean_best: float, mean_other: float, count_best: int, count_other: int
 ) -> float:
-    """W^KL, the least n kl(mean, x) + m kl(other mean, x) over x; zero for a gap <=
-    0.
+    """Return W^KL, the least n kl(mean, x) + m kl(other mean, x) over x; zero for a gap
+    <= 0.
     """
     if mean_best <= mean_other:
         return 0.0
@@ -91,23 +91,23 @@ def compute_kl_cost(
 
 
 def kl(p: ArrayLike, q: ArrayLike) -> Floats:
-    """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p)
-    from Bernoulli(q).
+    """Return kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of
+    Bernoulli(p) from Bernoulli(q).
     """
     with np.errstate(all="ignore"):
         return kl_up(*_make_upward(check_unit("p", p), check_unit("q", q)))
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> Floats:
-    """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of
-    their means.
+    """Return the total variation distance of Bernoulli(p) and Bernoulli(q): the
+    distance of their means.
     """
     return np.abs(check_unit("p", p) - check_unit("q", q))
 
 
 def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
-    """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what
-    privacy leaves of kl.
+    """Return d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize
+    2025): what privacy leaves of kl.
     """
     private = PrivateUp(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
@@ -116,16 +116,16 @@ def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
 
 
 def compute_randomised_mean(mean: ArrayLike, epsilon: float) -> Floats:
-    """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et
-    al. on CTB).
+    """Return μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of
+    Ren et al. on CTB).
     """
     share = math.tanh(check_epsilon(epsilon) / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
     return (check_unit("mean", mean) - 0.5) * share + 0.5
 
 
 class Rise(NamedTuple):
-    """A divergence from p up to q = p + off as a function of off: its value, slope and
-    curvature.
+    """The value, slope and curvature of a divergence from p up to q = p + off as a
+    function of off.
     """
 
     value: Floats
@@ -152,26 +152,26 @@ NOTHING = 1e-300
 
 
 def kl_up(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Floats:
-    """kl(p, q) along a move (its fields are the arguments)."""
+    """Return kl(p, q) along a move (its fields are the arguments)."""
     up, down = _compute_excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
     return np.asarray(p * up + p_bar * down)
 
 
 def kl_rise(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Rise:
-    """kl(p, q) along a move, with its derivatives in off."""
+    """Return kl(p, q) along a move, with its derivatives in off."""
     return Rise(
         kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar
     )
 
 
 def square_rise(off: Floats, factor: float) -> Rise:
-    """factor · off², the squared total variation with its privacy factor."""
+    """Return factor · off², the squared total variation with its privacy factor."""
     return Rise(factor * off**2, 2 * factor * off, np.full_like(off, 2 * factor))
 
 
 class Turn(NamedTuple):
-    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p and 1 −
-    g.
+    """The point where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p
+    and 1 − g.
     """
 
     reach: Floats
@@ -192,17 +192,17 @@ class PrivateUp:
         self.s, self.decay = -math.expm1(-epsilon), math.exp(-epsilon)  # s = 1 − e^{−ε}
 
     def turn(self, p: Floats, p_bar: Floats) -> Turn:
-        """Where kl ends, for moves that start at p."""
+        """Return where kl ends, for moves that start at p."""
         scale = self.decay + p * self.s
         return Turn(p * p_bar * self.s / scale, p_bar * self.decay / scale)
 
     def __call__(self, move: Move, turn: Turn) -> Floats:
-        """The divergence along a move."""
+        """Return the divergence along a move."""
         return self._value(move, turn, self._rest(move))
 
     def rise(self, move: Move, turn: Turn) -> Rise:
-        """The divergence along a move, with its derivatives in off: the slope is the
-        smaller one of the branches'.
+        """Return the divergence along a move, with its derivatives in off: the slope is
+        the smaller one of the branches'.
         """
         p, p_bar, off, q, q_bar = move
         rest = self._rest(move)
@@ -211,7 +211,7 @@ class PrivateUp:
         return Rise(self._value(move, turn, rest), np.minimum(plain, private), bend)
 
     def _rest(self, move: Move) -> Floats:
-        """1 − q s, without cancellation."""
+        """Return 1 − q s, without cancellation."""
         return np.asarray(move.q_bar + move.q * self.decay)
 
     def _value(self, move: Move, turn: Turn, rest: Floats) -> Floats:
@@ -225,7 +225,7 @@ class PrivateUp:
 
 
 def _make_upward(p: Floats, q: Floats) -> Move:
-    """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p,
+    """Return the move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p,
     1−q).
     """
     up = q >= p
@@ -239,7 +239,8 @@ def _make_upward(p: Floats, q: Floats) -> Move:
 
 
 def _compute_excess(u: Floats, one_plus_u: Floats) -> Floats:
-    """u − log(1 + u) ≥ 0, to full relative precision also for tiny u and for u near −1.
+    """Return u − log(1 + u) ≥ 0, to full relative precision also for tiny u and for u
+    near −1.
 
     With r = u/(2+u), log(1+u) = 2(r + r³/3 + r⁵/5 + …) and u − 2r = u r.
     """

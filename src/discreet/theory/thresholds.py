@@ -34,7 +34,7 @@ SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
 
 
 def c_g(x: ArrayLike) -> Floats:
-    """C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq.
+    """Return C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq.
     def_C_gaussian_KK18Mixtures).
 
     The valley is searched in log(1 − λ), in which it is never narrow.
@@ -47,8 +47,8 @@ def c_g(x: ArrayLike) -> Floats:
 
 @lru_cache(maxsize=64)
 def _compute_c_g(numbers: bytes) -> bytes:
-    """C_G of these numbers; kept, as strategies that differ in other parts share their
-    thresholds.
+    """Return C_G of these numbers; kept, as strategies that differ in other parts share
+    their thresholds.
     """
     x = np.frombuffer(numbers)
 
@@ -62,7 +62,9 @@ def _compute_c_g(numbers: bytes) -> bytes:
 
 
 def zeta(s: ArrayLike) -> Floats:
-    """Riemann's ζ(s) for s in (1, 2], by Euler–Maclaurin summation from n = 10 on."""
+    """Return Riemann's ζ(s) for s in (1, 2], by Euler–Maclaurin summation from n = 10
+    on.
+    """
     s = np.asarray(s, dtype=np.float64)
     start = 10.0
     total = sum(n**-s for n in range(1, 10)) + start ** (1 - s) / (s - 1) + start**-s / 2
@@ -76,8 +78,8 @@ def zeta(s: ArrayLike) -> Floats:
 
 
 def w_bar(x: ArrayLike) -> Floats:
-    """W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert), by
-    Newton on v = w − 1.
+    """Return W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert),
+    by Newton on v = w − 1.
     """
     x = np.asarray(x, dtype=np.float64)
     if not ((x >= 1) & (x < math.inf)).all():
@@ -91,14 +93,14 @@ def w_bar(x: ArrayLike) -> Floats:
 
 
 def compute_phase_number(count: ArrayLike) -> Floats:
-    """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is
-    x, from phase 2 on.
+    """Return k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local
+    count is x, from phase 2 on.
     """
     return np.asarray(np.log2(check_counts(count)) + 2)
 
 
 def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> Floats:
-    """c^G: for means of all samples so far, without privacy (Eq.
+    """Return c^G: for means of all samples so far, without privacy (Eq.
     threshold_non_private).
     """
     return _compute_c_gaussian(
@@ -110,23 +112,24 @@ def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) 
 
 
 def c_bernoulli(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> Floats:
-    """c^KL = log((K−1)/δ) + log(4 sqrt(n m)), against W^KL: for means of all samples so
-    far, of rewards in [0, 1]; proved in the docs by a mixture over Bernoulli laws.
+    """Return c^KL = log((K−1)/δ) + log(4 sqrt(n m)), against W^KL: for means of all
+    samples so far, of rewards in [0, 1]; proved in the docs by a mixture over Bernoulli
+    laws.
     """
     a, b = check_counts(count_a), check_counts(count_b)
     return np.asarray(kl_constant(arms, delta) + np.log(a) / 2 + np.log(b) / 2)
 
 
 def kl_constant(arms: int, delta: float) -> float:
-    """log(4 (K−1)/δ), the part of c^KL that does not depend on counts."""
+    """Return log(4 (K−1)/δ), the part of c^KL that does not depend on counts."""
     return math.log(4 * (check_arms(arms) - 1) / check_delta(delta))
 
 
 def c_forgetting(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, s: float = 2.0
 ) -> Floats:
-    """c^G(ω, δ/(ζ(s)² k_a^s k_b^s)), s > 1: for means of the last phase without noise,
-    DAF at ε = ∞ (Lemma delta_correct_threshold_TTUCB_non_private).
+    """Return c^G(ω, δ/(ζ(s)² k_a^s k_b^s)), s > 1: for means of the last phase without
+    noise, DAF at ε = ∞ (Lemma delta_correct_threshold_TTUCB_non_private).
     """
     a, b = check_counts(count_a), check_counts(count_b)
     if not 1 < s <= 2:
@@ -143,7 +146,7 @@ def c_private(
     epsilon: float,
     sigma: float = SIGMA,
 ) -> Floats:
-    """c^{G,ε} of AdaP-TT (Eq. threshold_TTUCB_global_v1)."""
+    """Return c^{G,ε} of AdaP-TT (Eq. threshold_TTUCB_global_v1)."""
     a, b = check_counts(count_a), check_counts(count_b)
     arms, delta, scale = (
         check_arms(arms),
@@ -159,8 +162,8 @@ def c_private(
 
 
 def h(count: ArrayLike, arms: int, delta: float) -> Floats:
-    """h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma on
-    AdaP-TT*'s δ-correctness).
+    """Return h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma
+    on AdaP-TT*'s δ-correctness).
     """
     count = check_counts(count)
     inner = 2 * _compute_laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
@@ -175,7 +178,7 @@ def c_star_low(
     epsilon: float,
     sigma: float = SIGMA,
 ) -> Floats:
-    """The first case of c̃^{G,ε}, to be compared with W^G (Eq.
+    """Return the first case of c̃^{G,ε}, to be compared with W^G (Eq.
     threshold_TTUCB_global_v2).
     """
     a, b = check_counts(count_a), check_counts(count_b)
@@ -194,7 +197,7 @@ def c_star_high(
     epsilon: float,
     sigma: float = SIGMA,
 ) -> Floats:
-    """The second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq.
+    """Return the second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq.
     threshold_TTUCB_global_v2).
     """
     a, b = check_counts(count_a), check_counts(count_b)
@@ -213,8 +216,8 @@ def c_star_sharp(
     epsilon: float,
     sigma: float = SIGMA,
 ) -> Floats:
-    """SHARP: the second case with each arm's share g of the harmonic mean, smaller and
-    with a full proof (docs).
+    """Return the second case with each arm's share g of the harmonic mean (SHARP),
+    smaller and with a full proof (docs).
     """
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma, total = check_epsilon(epsilon), check_sigma(sigma), a + b
@@ -228,20 +231,20 @@ def c_star_sharp(
 def bonus_gaussian(
     count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2
 ) -> Floats:
-    """b^G of an arm with this count out of `total` (Eq. TTUCB_Gaussian)."""
+    """Return b^G of an arm with this count out of `total` (Eq. TTUCB_Gaussian)."""
     count = check_counts(count)
     return np.asarray(np.sqrt(2 * sigma**2 * alpha * (1 + s) * np.log(total) / count))
 
 
 def bonus_private(count: ArrayLike, epsilon: float) -> Floats:
-    """b^{G,ε} of an arm with this local count (Eq. TTUCB_global_v1)."""
+    """Return b^{G,ε} of an arm with this local count (Eq. TTUCB_global_v1)."""
     rate = compute_phase_number(count) / check_counts(count)
     return np.asarray(np.sqrt(rate) + rate / epsilon)
 
 
 def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> Floats:
-    """The published experiments' log((1 + log t)/δ), with t the samples behind the two
-    means; no guarantee.
+    """Return the published experiments' log((1 + log t)/δ), with t the samples behind
+    the two means; no guarantee.
     """
     samples = check_counts(count_a) + check_counts(count_b)
     return np.asarray(np.log((1 + np.log(samples)) / check_delta(delta)))
@@ -250,7 +253,7 @@ def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> 
 def empirical_private(
     count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float
 ) -> Floats:
-    """The published experiments' threshold of AdaP-TT, against W with σ = 1; no
+    """Return the published experiments' threshold of AdaP-TT, against W with σ = 1; no
     guarantee.
     """
     a, b = check_counts(count_a), check_counts(count_b)
@@ -266,8 +269,8 @@ def empirical_private(
 def empirical_star(
     count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float, sigma: float = SIGMA
 ) -> tuple[Floats, Floats]:
-    """AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second case;
-    no guarantee.
+    """Return AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second
+    case; no guarantee.
     """
     a, b = check_counts(count_a), check_counts(count_b)
     log, epsilon, sigma = (
@@ -294,8 +297,8 @@ class Epoch(NamedTuple):
 
 
 def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
-    """R_e, h_e and c_e of DP-SE (Sajed & Sheffet); drop an arm that trails the best by
-    over 2(h_e + c_e).
+    """Return R_e, h_e and c_e of DP-SE (Sajed & Sheffet); drop an arm that trails the
+    best by over 2(h_e + c_e).
     """
     if not 1 <= epoch <= 500 or int(epoch) != epoch:
         raise InvalidInputError(f"epochs count from 1 and end long before 500; got {quote(epoch)}")
@@ -311,7 +314,9 @@ def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
 
 @jit
 def compute_epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
-    """R_e: fresh samples of each active arm in this epoch, aimed at gaps of 2^-e."""
+    """Return R_e: fresh samples of each active arm in this epoch, aimed at gaps of
+    2^-e.
+    """
     aim = 2.0**-epoch
     sampling = 32.0 * math.log(8.0 * active * epoch * epoch / delta) / (aim * aim)
     privacy = 8.0 * math.log(4.0 * active * epoch * epoch / delta) / (epsilon * aim)
@@ -320,7 +325,7 @@ def compute_epoch_length(active: int, epoch: int, epsilon: float, delta: float) 
 
 @jit
 def compute_sampling_radius(active: int, epoch: int, length: int, delta: float) -> float:
-    """h_e: how far an epoch's mean may lie from the true one."""
+    """Return h_e: how far an epoch's mean may lie from the true one."""
     return math.sqrt(math.log(8.0 * active * epoch * epoch / delta) / (2.0 * length))
 
 
@@ -328,7 +333,7 @@ def compute_sampling_radius(active: int, epoch: int, length: int, delta: float) 
 def compute_noise_radius(
     active: int, epoch: int, length: int, epsilon: float, delta: float
 ) -> float:
-    """c_e: how far noise may carry an epoch's mean."""
+    """Return c_e: how far noise may carry an epoch's mean."""
     return math.log(4.0 * active * epoch * epoch / delta) / (epsilon * length)
 
 
@@ -336,7 +341,9 @@ def compute_noise_radius(
 def compute_epoch_radius(
     active: int, epoch: int, length: int, epsilon: float, delta: float
 ) -> float:
-    """2 (h_e + c_e): how far below the best private mean an arm may lie and stay."""
+    """Return 2 (h_e + c_e): how far below the best private mean an arm may lie and
+    stay.
+    """
     return 2.0 * (
         compute_sampling_radius(active, epoch, length, delta)
         + compute_noise_radius(active, epoch, length, epsilon, delta)
@@ -344,8 +351,8 @@ def compute_epoch_radius(
 
 
 def gaussian_scale(epsilon: float, gamma: float) -> float:
-    """The least s for which N(0, s²) makes a reward in [0, 1] (ε, γ)-private (Balle &
-    Wang 2018, Theorem 8).
+    """Return the least s for which N(0, s²) makes a reward in [0, 1] (ε, γ)-private
+    (Balle & Wang 2018, Theorem 8).
 
     Rounded up by 1e-9 of itself, so that rounding errors stay on the private side. The
     paper's sqrt(2 log(1.25/γ))/ε is larger where it is valid (ε < 1) and not private
@@ -368,8 +375,8 @@ def gaussian_scale(epsilon: float, gamma: float) -> float:
 
 
 def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
-    """σ of a reward after Gaussian noise of this scale: sqrt(σ² + s²), which W^G and
-    b^G must use.
+    """Return σ of a reward after Gaussian noise of this scale: sqrt(σ² + s²), which W^G
+    and b^G must use.
     """
     return math.hypot(sigma, scale)
 
@@ -380,7 +387,9 @@ def _compute_c_gaussian(a: Floats, b: Floats, arms: int, delta: Floats) -> Float
 
 
 def _compute_laplace_log(count: Floats, arms: int, delta: float) -> Floats:
-    """log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at once."""
+    """Return log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at
+    once.
+    """
     return np.asarray(
         np.log(
             math.pi**2
@@ -392,8 +401,8 @@ def _compute_laplace_log(count: Floats, arms: int, delta: float) -> Floats:
 
 
 def _compute_log_tail(u: float) -> float:
-    """log P(Z > u) for a standard normal Z, also where the probability itself is too
-    small for a float.
+    """Return log P(Z > u) for a standard normal Z, also where the probability itself is
+    too small for a float.
     """
     if u < 30:
         return math.log(math.erfc(u / math.sqrt(2)) / 2)
@@ -413,8 +422,8 @@ MIN_LOG_ORDER = -36.0
 
 
 def zcdp_gamma(rho: float, epsilon: float) -> float:
-    """The smallest γ for which ρ-zCDP is known to be (ε, γ)-DP: the infimum over α > 1
-    of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1) (Canonne, Kamath & Steinke 2020,
+    """Return the smallest γ for which ρ-zCDP is known to be (ε, γ)-DP: the infimum over
+    α > 1 of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1) (Canonne, Kamath & Steinke 2020,
     Proposition 7 and Corollary 13).
     """
     return math.exp(min(_compute_log_gamma(check_rho(rho), check_epsilon(epsilon)), 0.0))
@@ -436,7 +445,7 @@ def _compute_log_gamma(rho: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=64)
 def zcdp_rho(epsilon: float, gamma: float) -> float:
-    """The largest ρ for which ρ-zCDP is known to be (ε, γ)-DP: the inverse of
+    """Return the largest ρ for which ρ-zCDP is known to be (ε, γ)-DP: the inverse of
     `zcdp_gamma`, by bisection.
 
     (√(ε + log 1/γ) − √(log 1/γ))² always is (Bun & Steinke 2016, Proposition 1.3).
@@ -458,8 +467,8 @@ def zcdp_rho(epsilon: float, gamma: float) -> float:
 
 
 def zcdp_epsilon(rho: float, gamma: float) -> float:
-    """The smallest ε for which ρ-zCDP is known to be (ε, γ)-DP; 0 where γ alone is
-    enough.
+    """Return the smallest ε for which ρ-zCDP is known to be (ε, γ)-DP; 0 where γ alone
+    is enough.
     """
     log = math.log(check_gamma(gamma))
     if _compute_log_gamma(check_rho(rho), 0.0) <= log:
@@ -472,7 +481,9 @@ def zcdp_epsilon(rho: float, gamma: float) -> float:
 
 
 def sum_scale(rho: float) -> float:
-    """σ of Gaussian noise that makes a sum ρ-zCDP to which one person adds 0 to 1."""
+    """Return σ of Gaussian noise that makes a sum ρ-zCDP to which one person adds 0 to
+    1.
+    """
     return math.sqrt(0.5 / check_rho(rho)) * (1 + ROUNDING_MARGIN)
 
 
@@ -482,9 +493,9 @@ def sum_scale(rho: float) -> float:
 def c_concentrated(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, scale: float
 ) -> Floats:
-    """The threshold of AdaP-TT with Gaussian noise of this scale on sums, against W^G
-    with σ = 1/2: log((K−1) (π²/6)² k_a² k_b²/δ), times how much larger noise makes the
-    variance of the difference of the two means (docs, "Beyond pure ε").
+    """Return the threshold of AdaP-TT with Gaussian noise of this scale on sums,
+    against W^G with σ = 1/2: log((K−1) (π²/6)² k_a² k_b²/δ), times how much larger
+    noise makes the variance of the difference of the two means (docs, "Beyond pure ε").
     """
     a, b = check_counts(count_a), check_counts(count_b)
     spent = (math.pi**2 / 6 * compute_phase_number(a) * compute_phase_number(b)) ** 2
@@ -494,16 +505,16 @@ def c_concentrated(
 
 
 def bonus_concentrated(count: ArrayLike, scale: float) -> Floats:
-    """The leader's bonus in AdaP-TT with Gaussian noise: b^{G,ε} without noise, times
-    how much wider noise makes a mean.
+    """Return the leader's bonus in AdaP-TT with Gaussian noise: b^{G,ε} without noise,
+    times how much wider noise makes a mean.
     """
     wider = mean_variance(count, scale) / mean_variance(count, 0.0)
     return np.asarray(bonus_private(count, math.inf) * np.sqrt(wider))
 
 
 def mean_variance(count: ArrayLike, scale: float) -> Floats:
-    """At least the variance of a mean of so many rewards in [0, 1] whose sum has
-    Gaussian noise: 1/(4n) + s²/n², by which it is sub-Gaussian too.
+    """Bound from above the variance of a mean of so many rewards in [0, 1] whose sum
+    has Gaussian noise: 1/(4n) + s²/n², by which it is sub-Gaussian too.
     """
     n = check_counts(count)
     return np.asarray(0.25 / n + (scale / n) ** 2)

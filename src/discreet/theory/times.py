@@ -56,13 +56,14 @@ class Try(NamedTuple):
     """
 
     def bound(self, highest: float) -> float:
-        """No level between this one and the highest gives a time below this."""
+        """Return a time that no level between this one and the highest goes below."""
         return self.slope + self.intercept / highest
 
 
 @np.errstate(all="ignore")
 def solve_equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
-    """T and the shares x_a at the optimal allocation, for the minimum of these costs.
+    """Return T and the shares x_a at the optimal allocation, for the minimum of these
+    costs.
 
     Secant steps on the height; where they do not close in, because the pulls jump, the
     next level is where the tangents from below and above meet. Any two such tangents
@@ -112,8 +113,8 @@ def solve_equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
 
 @np.errstate(all="ignore")
 def is_equilibrium(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
-    """Whether an equilibrium stays one under these costs too: none asks for a larger
-    share at its level.
+    """Return whether an equilibrium stays one under these costs too: none asks for a
+    larger share at its level.
     """
     return all(
         level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all())
@@ -123,8 +124,8 @@ def is_equilibrium(level: float, shares: Floats, others: Sequence[Transport]) ->
 
 @np.errstate(all="ignore")
 def solve_equilibrium_at(beta: float, transport: Transport) -> tuple[float, Floats]:
-    """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β
-    = 1/(β y).
+    """Return T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β
+    and T_β = 1/(β y).
     """
     ceiling, others = _find_ceiling([transport]), (1 - beta) / beta
 
@@ -153,7 +154,7 @@ def _try(transports: Sequence[Transport], position: float) -> Try:
 
 
 def _intersect(below: Try, above: Try) -> float:
-    """The level where the two tangents meet; the upper one where rounding or an
+    """Return the level where the two tangents meet; the upper one where rounding or an
     infinity leaves none between.
     """
     apart = above.slope - below.slope
@@ -162,8 +163,8 @@ def _intersect(below: Try, above: Try) -> float:
 
 
 def _choose_between(below: Try, above: Try, position: float) -> float:
-    """This position if it lies between the two, else where the line through their
-    heights is zero.
+    """Return this position if it lies between the two, else where the line through
+    their heights is zero.
     """
     if below.position < position < above.position:
         return position
@@ -172,15 +173,15 @@ def _choose_between(below: Try, above: Try, position: float) -> float:
 
 
 def _find_ceiling(transports: Sequence[Transport]) -> float:
-    """The level to stay below."""
+    """Return the level to stay below."""
     return min(float(transport.limit.min()) for transport in transports)
 
 
 def _guess_position(
     transports: Sequence[Transport], ceiling: float, power: int, others: float = 1.0
 ) -> float:
-    """The position for Gaussian laws that cost as much at equal weights, all arms as
-    hard as the hardest.
+    """Return the position for Gaussian laws that cost as much at equal weights, all
+    arms as hard as the hardest.
     """
     even = np.concatenate([transport.even for transport in transports]).min(axis=0)
     least = float(even.min())
@@ -190,8 +191,8 @@ def _guess_position(
 
 
 def _invert(transports: Sequence[Transport], level: float) -> Inverse:
-    """The largest share of each arm among all its costs, and the pull that belongs to
-    it.
+    """Return the largest share of each arm among all its costs, and the pull that
+    belongs to it.
     """
     found = [transport.inverse(level) for transport in transports]
     if len(found) == 1 and len(found[0].share) == 1:
@@ -217,12 +218,12 @@ class CharacteristicTime:
     allocation: Floats
 
     def __float__(self) -> float:
-        """The time itself."""
+        """Return the time itself."""
         return self.value
 
     def scaled(self, factor: float) -> "CharacteristicTime":
-        """The time if every sample told 1/factor times as much; the allocation stays
-        the same.
+        """Return the time if every sample told 1/factor times as much; the allocation
+        stays the same.
         """
         if not 0 < convert_to_float(factor) < math.inf:
             raise InvalidInputError(f"factor must be a positive number; got {quote(factor)}")
@@ -230,8 +231,8 @@ class CharacteristicTime:
 
 
 def t_kl(instance: Instance) -> CharacteristicTime:
-    """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d =
-    KL), of Bernoulli or of Gaussian arms.
+    """Return T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with
+    d = KL), of Bernoulli or of Gaussian arms.
     """
     if isinstance(instance, Gaussian):
         return t_gaussian(instance)
@@ -240,7 +241,7 @@ def t_kl(instance: Instance) -> CharacteristicTime:
 
 
 def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
-    """T*_KL,β: the same with the best arm's share of the samples held at β."""
+    """Return T*_KL,β: T*_KL with the best arm's share of the samples held at β."""
     if isinstance(instance, Gaussian):
         return t_gaussian_beta(instance, beta)
     best, means = _split_bernoulli_arms(instance)
@@ -248,7 +249,7 @@ def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
 
 
 def t_gaussian(instance: Instance, sigma: float | None = None) -> CharacteristicTime:
-    """T*_KL of Gaussian arms with these means and standard deviation σ (Eq.
+    """Return T*_KL of Gaussian arms with these means and standard deviation σ (Eq.
     T_KL_Gaussian); the instance's own σ unless another is given, 1/2 for rewards in [0,
     1].
     """
@@ -258,7 +259,7 @@ def t_gaussian(instance: Instance, sigma: float | None = None) -> Characteristic
 def t_gaussian_beta(
     instance: Instance, beta: float = 0.5, sigma: float | None = None
 ) -> CharacteristicTime:
-    """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq.
+    """Return T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq.
     T_KL_Gaussian).
     """
     return _make_time(
@@ -267,8 +268,8 @@ def t_gaussian_beta(
 
 
 def t_tv(instance: Instance) -> CharacteristicTime:
-    """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq.
-    global_explicit_relaxation).
+    """Return T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a
+    (Eq. global_explicit_relaxation).
     """
     _split_bernoulli_arms(instance)
     inverse = 1 / instance.gaps
@@ -276,8 +277,8 @@ def t_tv(instance: Instance) -> CharacteristicTime:
 
 
 def t_tv2(instance: Instance) -> CharacteristicTime:
-    """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower
-    bound).
+    """Return T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local
+    DP lower bound).
     """
     _split_bernoulli_arms(instance)
     return t_gaussian(instance, 1.0).scaled(0.5)
@@ -286,8 +287,8 @@ def t_tv2(instance: Instance) -> CharacteristicTime:
 def t_local(
     instance: Instance, epsilon: float, known: CharacteristicTime | None = None
 ) -> CharacteristicTime:
-    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm
-    (Theorem: local lower bound).
+    """Return T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each
+    arm (Theorem: local lower bound).
 
     Here and below, `known` is T*_KL where the caller has it: privacy may cost nothing.
     """
@@ -307,8 +308,8 @@ def t_local(
 def t_global(
     instance: Instance, epsilon: float, known: CharacteristicTime | None = None
 ) -> CharacteristicTime:
-    """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost
-    (Theorem: global lower bound).
+    """Return T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV
+    cost (Theorem: global lower bound).
     """
     best, means = _split_bernoulli_arms(instance)
     return _solve_least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
@@ -317,8 +318,8 @@ def t_global(
 def t_epsilon(
     instance: Instance, epsilon: float, known: CharacteristicTime | None = None
 ) -> CharacteristicTime:
-    """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan &
-    Azize 2025).
+    """Return T*_ε under ε-global DP with the divergence d_ε, the tightest known
+    (Jourdan & Azize 2025).
     """
     best, means = _split_bernoulli_arms(instance)
     if check_epsilon(epsilon) >= _compute_log_odds_gap(best, float(means.min())):
@@ -334,8 +335,8 @@ def tightest(
     trust: str = "global",
     known: CharacteristicTime | None = None,
 ) -> CharacteristicTime:
-    """The largest time known to hold for (instance, ε, trust): no strategy with that
-    privacy can beat it.
+    """Return the largest time known to hold for (instance, ε, trust): no strategy with
+    that privacy can beat it.
 
     Without an ε it is T*_KL. ε-local DP implies ε-global DP, so with local trust it is
     the larger of T*_ℓ and T*_ε.
@@ -349,12 +350,12 @@ def tightest(
 
 
 def harder(one: CharacteristicTime, other: CharacteristicTime) -> CharacteristicTime:
-    """Of two times that both hold, the larger one."""
+    """Return the larger one of two times that both hold."""
     return one if one.value > other.value else other
 
 
 def switch_epsilon(instance: Instance, trust: str = "global") -> float:
-    """The ε below which privacy with this trust costs samples, by the paper's
+    """Return the ε below which privacy with this trust costs samples, by the paper's
     formula.
     """
     return (
@@ -365,7 +366,7 @@ def switch_epsilon(instance: Instance, trust: str = "global") -> float:
 
 
 def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
-    """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq.
+    """Return T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq.
     global_explicit_relaxation).
     """
     return _make_time(instance, *solve_equilibrium([_compute_relaxed(instance, epsilon, sigma)]))
@@ -374,7 +375,7 @@ def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> Charact
 def t_relaxed_beta(
     instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
 ) -> CharacteristicTime:
-    """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
+    """Return T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
     return _make_time(
         instance,
         *solve_equilibrium_at(check_beta(beta), _compute_relaxed(instance, epsilon, sigma)),
@@ -382,8 +383,8 @@ def t_relaxed_beta(
 
 
 def local_factor(epsilon: float) -> float:
-    """c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite past ε =
-    354, where floats end.
+    """Return c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite
+    past ε = 354, where floats end.
     """
     if check_epsilon(epsilon) > 354:
         return math.inf
@@ -391,22 +392,22 @@ def local_factor(epsilon: float) -> float:
 
 
 def switch_epsilon_global(instance: Instance) -> float:
-    """T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over
+    """Return T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over
     (Section 4.1).
     """
     return t_tv(instance).value / t_kl(instance).value
 
 
 def switch_epsilon_local(instance: Instance) -> float:
-    """The ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples (Section
-    3.1), in closed form.
+    """Return the ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples
+    (Section 3.1), in closed form.
     """
     return inverse_local_factor(t_tv2(instance).value / t_kl(instance).value)
 
 
 def inverse_local_factor(factor: float) -> float:
-    """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality
-    is tight.
+    """Return the ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's
+    inequality is tight.
     """
     if not 0 < factor < math.inf:
         raise InvalidInputError(f"c(ε) is a positive number; got {factor}")
@@ -417,8 +418,8 @@ def inverse_local_factor(factor: float) -> float:
 
 
 def free_epsilon(instance: Instance, known: CharacteristicTime | None = None) -> float:
-    """The least ε with T*_ε = T*_KL: from it on privacy costs nothing (docs, "Theory
-    and proofs", section 4.3). Infinite if the best mean is 1 or another one 0.
+    """Return the least ε with T*_ε = T*_KL: from it on privacy costs nothing (docs,
+    "Theory and proofs", section 4.3). Infinite if the best mean is 1 or another one 0.
 
     It is as far in log odds as the optimal allocation of T*_KL moves a mean: both the
     best and the other one meet at m_a.
@@ -435,8 +436,8 @@ def free_epsilon(instance: Instance, known: CharacteristicTime | None = None) ->
 
 
 def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
-    """T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ ≥
-    1/2.
+    """Return T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ
+    ≥ 1/2.
     """
     if check_delta(delta) >= 0.5:
         return 0.0
@@ -444,15 +445,15 @@ def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
 
 
 def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
-    """T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the
+    """Return T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the
     logarithm is negative.
     """
     return float(time) * max(0.0, -math.log(2.4 * check_delta(delta)))
 
 
 def _split_bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
-    """The best mean and the others', for the quantities that hold for Bernoulli arms
-    only.
+    """Return the best mean and the others', for the quantities that hold for Bernoulli
+    arms only.
     """
     _compute_gaps(instance)
     check_bounded(instance)
@@ -467,7 +468,7 @@ def _split_bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
 
 
 def _compute_log_odds_gap(high: float, low: float) -> float:
-    """How far apart two means are in log odds; infinite if one of them is sure."""
+    """Return how far apart two means are in log odds; infinite if one of them is sure."""
     if high == 1 or low == 0:
         return math.inf
     return math.log(high) + math.log1p(-low) - math.log(low) - math.log1p(-high)
@@ -500,8 +501,8 @@ def _compute_relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadra
 def _solve_least(
     instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]
 ) -> CharacteristicTime:
-    """The time for the least of the KL cost and these others; T*_KL itself if that is
-    known and they do not count.
+    """Return the time for the least of the KL cost and these others; T*_KL itself if
+    that is known and they do not count.
     """
     if known:
         weight = float(known.allocation[instance.best])

@@ -51,19 +51,19 @@ class Transport(Protocol):
     """
 
     def level(self, position: float) -> float:
-        """A level below every limit, rising with a number in which ½ log Σ pulls is
-        almost a line of slope 1.
+        """Return a level below every limit, rising with a number in which ½ log Σ pulls
+        is almost a line of slope 1.
         """
 
     def position(self, level: float) -> float:
-        """The number for a level, or one not far from it."""
+        """Return the number for a level, or one not far from it."""
 
     def inverse(self, level: float) -> Inverse:
-        """Shares and pulls at a level below every limit."""
+        """Return shares and pulls at a level below every limit."""
 
 
 def map_to_unit(position: float) -> float:
-    """The logistic map of the line onto (0, 1)."""
+    """Return the logistic map of the line onto (0, 1)."""
     return 1 / (1 + math.exp(-min(max(position, -700.0), 700.0)))
 
 
@@ -91,7 +91,7 @@ class Quadratic(Bounded):
         self.even = self.ceiling / 2
 
     def inverse(self, level: float) -> Inverse:
-        """x = y/(c − y), and y x' − x = x²."""
+        """Return x = y/(c − y), and y x' − x = x²."""
         share = level / (self.ceiling - level)
         return Inverse(share, share * share)
 
@@ -103,7 +103,7 @@ class Capped(Bounded):
         self.ceiling = self.limit = self.even = ceiling[np.newaxis]
 
     def inverse(self, level: float) -> Inverse:
-        """x = y/c, which pulls nothing."""
+        """Return x = y/c, which pulls nothing."""
         return Inverse(level / self.ceiling, np.zeros_like(self.ceiling))
 
 
@@ -119,7 +119,7 @@ class Point(NamedTuple):
     rate: Floats
 
     def along(self, miss: Floats) -> Floats:
-        """The share at a level close by, on the tangent; at the ceiling a large
+        """Return the share at a level close by, on the tangent; at the ceiling a large
         correction is but noise.
         """
         more = miss / self.far
@@ -164,8 +164,8 @@ class Curve(Bounded, ABC):
         self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
 
     def _measure(self, ceiling: Floats, even: Floats, rate: Floats, z: Floats) -> None:
-        """What is known of G before any level is asked for: its limit, and at some z
-        its level and rate.
+        """Return what is known of G before any level is asked for: its limit, and at
+        some z its level and rate.
         """
         self._per_ceiling = 1 / ceiling
         height, slope = self._height(even, rate, EVERY)
@@ -176,13 +176,13 @@ class Curve(Bounded, ABC):
         )  # kl may be unbounded; no solution comes near this
 
     def inverse(self, level: float) -> Inverse:
-        """Shares and pulls at this level."""
+        """Return shares and pulls at this level."""
         share, pull = self._solve(level + 0 * self._gaps)
         return Inverse(share.reshape(self._costs, -1), pull.reshape(self._costs, -1))
 
     def _solve(self, target: Floats) -> tuple[Floats, Floats]:
-        """Newton on z, from the tangent where it was solved last; of many columns, the
-        unsettled ones only go on.
+        """Solve for z by Newton, from the tangent where it was solved last; of many
+        columns, the unsettled ones only go on.
 
         The last step is taken along the tangent of G itself, which errs by the square
         of the tolerance.
@@ -224,8 +224,8 @@ class Curve(Bounded, ABC):
         return Search(target, goal, self._tolerance, z, low, high, last, last)
 
     def _step(self, search: Search, point: Point, step: Floats, columns: Any) -> Search:
-        """Newton's step, unless it leaves the bracket or does not halve every other
-        time; a settled z stays.
+        """Take Newton's step, unless it leaves the bracket or does not halve every
+        other time; a settled z stays.
         """
         z, low, high = search.z, search.low, search.high
         level = np.where(
@@ -245,8 +245,8 @@ class Curve(Bounded, ABC):
         )
 
     def _height(self, level: Floats, rate: Floats, columns: Any) -> tuple[Floats, Floats]:
-        """The height and its rate, kept finite where rounding pushes the level to
-        either end.
+        """Return the height and its rate, kept finite where rounding pushes the level
+        to either end.
         """
         above = np.maximum(level - self._floor[columns], NOTHING)
         per_ceiling = self._per_ceiling[columns]
@@ -260,13 +260,13 @@ class Curve(Bounded, ABC):
 
     @abstractmethod
     def _point(self, z: Floats, columns: Any) -> Point:
-        """The points of these columns at z."""
+        """Return the points of these columns at z."""
 
     @abstractmethod
     def _retreat(
         self, search: Search, point: Point, low: Floats, high: Floats, columns: Any
     ) -> tuple[Floats, Floats]:
-        """A better lower end for z, and where to go if Newton's step is no good."""
+        """Return a better lower end for z, and where to go if Newton's step is no good."""
 
 
 class Kl(Curve):
@@ -285,15 +285,15 @@ class Kl(Curve):
         self._measure(whole[0], near + far, far, nothing)
 
     def _prepare(self) -> None:
-        """Whatever the values need."""
+        """Prepare whatever the values need."""
 
     def _values(self, off: Floats, columns: Any) -> Floats:
-        """Near and far after moves by these offs."""
+        """Return near and far after moves by these offs."""
         return kl_up(*self._move(off, columns))
 
     def _offs(self, weights: Floats, columns: Any) -> Floats:
-        """How far either arm moves, given the other's weight, the two adding up to
-        1.
+        """Return how far either arm moves, given the other's weight, the two adding up
+        to 1.
         """
         return np.asarray(weights * self._gaps[columns])
 
@@ -307,7 +307,9 @@ class Kl(Curve):
     def _retreat(
         self, search: Search, point: Point, low: Floats, high: Floats, columns: Any
     ) -> tuple[Floats, Floats]:
-        """G is concave: where its tangent reaches the target, G does not yet."""
+        """Return the point where the tangent reaches the target: G is concave, so G
+        does not reach it yet.
+        """
         low = np.fmax(low, np.log(point.share + (search.target - point.level) / point.far))
         return low, low
 
@@ -321,7 +323,7 @@ class ByMean(Curve):
     """
 
     def _survey(self) -> None:
-        """Floor, ceiling and the rest that `Curve` wants to know."""
+        """Return floor, ceiling and the rest that `Curve` wants to know."""
         start = self._start()
         parts = np.zeros(
             (3, *self._p.shape)
@@ -334,12 +336,12 @@ class ByMean(Curve):
         self._measure(values[1, 0], point.level, point.rate, start)
 
     def _start(self) -> Floats:
-        """Where the first search starts."""
+        """Return where the first search starts."""
         return np.zeros_like(self._gaps)
 
     @abstractmethod
     def _rise(self, st: Floats, columns: Any) -> Rise:
-        """Near and far with their derivatives, after moves by these parts of the
+        """Return near and far with their derivatives, after moves by these parts of the
         gaps.
         """
 
@@ -388,15 +390,15 @@ class PrivateKl(ByMean):
         self.limit = self.ceiling
 
     def _start(self) -> Floats:
-        """Left of where near turns, which arms other than the hardest reach but for
-        large ε; 0 if that is nowhere.
+        """Return the start left of where near turns, which arms other than the hardest
+        reach but for large ε; 0 if that is nowhere.
         """
         near = self._bends[0]
         return np.where(near > -np.inf, np.minimum(near - 1, 0.0), 0.0)
 
     def level(self, position: float) -> float:
-        """The level of the hardest arms where their z is the position: there the next
-        search starts for them.
+        """Return the level of the hardest arms where their z is the position: there the
+        next search starts for them.
         """
         point = self._point(np.array([position]), self._lead)
         height, slope = self._height(point.level, point.rate, self._lead)
@@ -405,14 +407,14 @@ class PrivateKl(ByMean):
         return float(point.level[0])
 
     def position(self, level: float) -> float:
-        """What it would be for Gaussian laws."""
+        """Return what it would be for Gaussian laws."""
         return math.log(level / (2 * float(self.even.min()) - level))
 
     def _retreat(
         self, search: Search, point: Point, low: Floats, high: Floats, columns: Any
     ) -> tuple[Floats, Floats]:
-        """Up to where near turns, log G is almost z; beyond, and to get there, by way
-        of the turns.
+        """Search up to where near turns, where log G is almost z; beyond, and to get
+        there, by way of the turns.
         """
         near, far = (each[columns] for each in self._bends)
         retreat = (low + high) / 2
@@ -446,5 +448,5 @@ class Mixed(ByMean):
 
 
 def _split(z: Floats) -> Floats:
-    """s and t, adding up to 1, with z = log(s/t)."""
+    """Return s and t, adding up to 1, with z = log(s/t)."""
     return np.asarray(1 / (1 + np.exp(np.array([-z, z]))))

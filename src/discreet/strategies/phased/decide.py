@@ -56,7 +56,9 @@ NEVER_DUE = 2**62
 
 
 class State(NamedTuple):
-    """A phased run. `board` and what was released are public; `sums` are not."""
+    """The state of a phased run. `board` and what was released are public; `sums` are
+    not.
+    """
 
     board: Board
     mean: Floats
@@ -72,7 +74,7 @@ class State(NamedTuple):
 
 @jit(allocates=True)
 def make_state(arms: int) -> State:
-    """Nothing pulled yet."""
+    """Return the state before anything was pulled."""
     return State(
         make_board(arms),
         np.zeros(arms),
@@ -87,8 +89,8 @@ def make_state(arms: int) -> State:
 
 @jit
 def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> None:
-    """The arm's mean and count after a phase of `fresh` samples with this sum; the next
-    phase begins.
+    """Publish an arm's mean and count after a phase of `fresh` samples with this sum;
+    begin the next phase.
     """
     if forget:
         state.counts[arm] = fresh
@@ -113,7 +115,7 @@ def set_due(state: State, rules: PhasedRules, arm: int) -> None:
 
 @jit
 def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, by the phases' thresholds."""
+    """Return the recommendation and whether to stop, by the phases' thresholds."""
     best = find_best_arm(state.mean, state.active)
     if rules.sampling == ELIMINATION:
         return best, eliminate(best, state.mean, state.counts, state.phase, state.active, rules)
@@ -156,8 +158,8 @@ def sample_board(
 
 @jit(spliced=True)
 def prepare_board(state: State, rules: PhasedRules) -> int:
-    """What stands still until the next release: the leader and the costs against it, or
-    -1 and the members of a rule that keeps arms level.
+    """Compute what stands still until the next release. Return the leader, with the
+    costs against it, or -1 with the members of a rule that keeps arms level.
     """
     board = state.board
     leader = -1
@@ -194,7 +196,7 @@ def is_beaten(
     half_epsilon: float,
     two_variance: float,
 ) -> bool:
-    """Whether the recommended arm beats the other one.
+    """Return whether the recommended arm beats the other one.
 
     LOW: W^G >= low. SPLIT (c~^{G,eps} as printed): gap < epsilon/2 asks W^G >= low,
     else W^{G,eps} >= high. EITHER (proved in the docs): W^G >= low, or gap >= epsilon/2
@@ -217,7 +219,9 @@ def is_beaten(
 def is_beaten_by_phase(
     best: int, arm: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules
 ) -> bool:
-    """`is_beaten` with the thresholds of the two arms' phases."""
+    """Return whether the recommended arm beats the other one by the thresholds of the
+    two arms' phases.
+    """
     return is_beaten(
         rules.stop,
         mean[best],
@@ -233,7 +237,7 @@ def is_beaten_by_phase(
 
 @jit
 def is_decided(best: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
-    """GLR stopping rule: the recommended arm beats every other one."""
+    """Return whether the recommended arm beats every other one (GLR stopping rule)."""
     for arm in range(mean.size):
         if arm != best and not is_beaten_by_phase(best, arm, mean, count, phase, rules):
             return False
@@ -244,8 +248,8 @@ def is_decided(best: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedR
 def eliminate(
     best: int, mean: Floats, count: Ints, phase: Ints, active: Flags, rules: PhasedRules
 ) -> bool:
-    """Successive elimination: drop the active arms the best active one beats; true when
-    it stands alone.
+    """Eliminate the active arms that the best active one beats. Return whether it
+    stands alone.
 
     On the event behind the threshold a pass is never wrong, at any time, so the drops
     are as sound as stopping.
@@ -266,7 +270,7 @@ MAX_NUMERATOR = 1e200
 
 
 class WholeRules(NamedTuple):
-    """How to decide at the end of a global phase."""
+    """The rules at the end of a global phase."""
 
     rules: PhasedRules
     thresholds: Callable[[int, int], tuple[float, float]]
@@ -278,7 +282,7 @@ class WholeRules(NamedTuple):
 
 
 def make_whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> WholeRules:
-    """The rules of a strategy with one global episode."""
+    """Return the rules of a strategy with one global episode."""
     pair = make_pair_thresholds(strategy, arms)
     own = make_phase_bonus(strategy)
 
@@ -296,7 +300,7 @@ def make_whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> Whole
 
 @jit
 def begin_phase(state: State) -> None:
-    """The phase ends when every arm has doubled."""
+    """Begin a phase, which ends when every arm has doubled."""
     for arm in range(state.mean.size):
         state.board.due[arm] = 2 * state.begun[arm]
 
@@ -342,13 +346,13 @@ def yield_doubled(board: Board, leader: int) -> None:
 
 
 def fill_bonus(state: State, whole: WholeRules) -> None:
-    """Every arm's bonus, by the samples behind its mean."""
+    """Write every arm's bonus, by the samples behind its mean."""
     state.bonus[:] = [whole.bonus(count) for count in state.counts.tolist()]
 
 
 def decide_whole(state: State, whole: WholeRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, by the thresholds of the counts; nobody is
-    ever eliminated here.
+    """Return the recommendation and whether to stop, by the thresholds of the counts;
+    nobody is ever eliminated here.
     """
     best = int(state.mean.argmax())
     others = (arm for arm in range(state.mean.size) if arm != best)

@@ -33,7 +33,7 @@ FAR = math.inf
 
 @jit
 def find_leader_round(beta: float, pulls: int) -> int:
-    """The first round after which the leader has `pulls` >= 1 tracked pulls."""
+    """Return the first round after which the leader has `pulls` >= 1 tracked pulls."""
     rounds = max(int((pulls - 1) / beta), 1)
     while rounds > 1 and count_tracked(beta, rounds - 1) >= pulls:
         rounds -= 1
@@ -44,7 +44,7 @@ def find_leader_round(beta: float, pulls: int) -> int:
 
 @jit
 def find_challengers_round(beta: float, pulls: int) -> int:
-    """The first round after which challengers have taken `pulls` >= 1 pulls."""
+    """Return the first round after which challengers have taken `pulls` >= 1 pulls."""
     rounds = max(int(pulls / (1.0 - beta)), 1)
     while rounds > 1 and rounds - 1 - count_tracked(beta, rounds - 1) >= pulls:
         rounds -= 1
@@ -55,8 +55,8 @@ def find_challengers_round(beta: float, pulls: int) -> int:
 
 @jit(inlined=True)
 def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
-    """q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too small:
-    p_b(n) <= M_b iff n q_b >= 1.
+    """Write q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too
+    small: p_b(n) <= M_b iff n q_b >= 1.
 
     Divisions are replaced by the board's inverses; `ROUNDING_FACTOR` covers what that rounds.
     """
@@ -81,8 +81,8 @@ def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
 
 @jit(inlined=True)
 def bound_misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
-    """D over a segment of steps, from q_b at its two ends: pulls the guess may have
-    given to the wrong arm.
+    """Bound D over a segment of steps, from q_b at its two ends: pulls the guess may
+    have given to the wrong arm.
 
     q_b is convex in x, so n_b is at least the smaller of its values at the two ends.
     """
@@ -99,8 +99,8 @@ def bound_misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> floa
 def is_covered_by_line(
     board: Board, leader: int, row: int, late: float, early: float, room: float, more: float
 ) -> bool:
-    """D < r on a long segment at once, from q_b at its two ends, where N_B is `late`
-    (`row`) and `early` (row 2).
+    """Return whether D < r on a long segment at once, from q_b at its two ends, where
+    N_B is `late` (`row`) and `early` (row 2).
 
     With u = late - N_B the chord of q_b bounds T_b - n_b by a fraction of two linear
     functions of u: falling, or convex (then below its chord), or concave (then below
@@ -128,8 +128,9 @@ def is_covered_by_line(
 
 @jit(spliced=True)
 def find_uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
-    """The certificate (docs, "The leap"): 0 if the greedy's counts at round `end` are
-    certainly `board.guess`.
+    """Check the certificate (docs, "The leap"). Return 0 if the greedy's counts at
+    round `end` are certainly `board.guess`, else how far before `end` the first step
+    lies that it does not cover.
 
     Otherwise how far before `end` the first step lies that it does not cover. The last
     steps go in short segments, in which rounding to whole pulls matters; then one line
@@ -182,8 +183,8 @@ MIN_LEAP_SAMPLES = 150
 
 @jit
 def find_sole_challenger(leader: int, tops: Floats) -> int:
-    """The arm that takes every challenger pull: the lowest with numerator 0, or the
-    only one of two arms; else -1.
+    """Return the arm that takes every challenger pull: the lowest with numerator 0, or
+    the only one of two arms; else -1.
     """
     for arm in range(tops.size):
         if arm != leader and (tops[arm] <= 0.0 or tops.size == 2):
@@ -193,8 +194,8 @@ def find_sole_challenger(leader: int, tops: Floats) -> int:
 
 @jit(inlined=True)
 def count_pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
-    """Challenger pulls until the first (`whole`: the last) challenger is due, on the
-    static level set at 1/N_B = x.
+    """Count the challenger pulls until the first (`whole`: the last) challenger is due,
+    on the static level set at 1/N_B = x.
 
     That is when the level falls to the arm's priority one pull before.
     """
@@ -218,8 +219,8 @@ def count_pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> floa
 
 @jit(inlined=True)
 def expect_end(board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool) -> int:
-    """Round, at most `limit`, at which challengers are expected to end the phase: a
-    guess, `limit` if none sooner.
+    """Return the round, at most `limit`, at which challengers are expected to end the
+    phase: a guess, `limit` if none sooner.
     """
     low, high = float(begin), float(limit)
     rounds, slope = high, 1.0 - beta
@@ -244,8 +245,8 @@ def expect_end(board: Board, leader: int, beta: float, begin: int, limit: int, w
 
 @jit(inlined=True)
 def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> bool:
-    """The static level set at round `end` into `board.guess`: Newton on the level, then
-    unit repairs.
+    """Write the static level set at round `end` into `board.guess`: Newton on the
+    level, then unit repairs.
     """
     pulls, tops, guess = board.pulls, board.tops, board.guess
     leader_pulls = count_tracked(beta, end) - count_tracked(beta, begin)
@@ -272,8 +273,8 @@ def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> 
 
 @jit(inlined=True)
 def solve_level(board: Board, leader: int, x: float, goal: int) -> float:
-    """The priority level whose level set holds about `goal` new pulls, rounding up
-    counted as half a pull an arm.
+    """Return the priority level whose level set holds about `goal` new pulls, rounding
+    up counted as half a pull an arm.
 
     The number of pulls is convex and falls with the level; starting where it is too
     large, Newton never overshoots.
@@ -299,8 +300,8 @@ def solve_level(board: Board, leader: int, x: float, goal: int) -> float:
 
 @jit
 def add_pull(board: Board, leader: int, x: float) -> None:
-    """One more challenger pull in the guess: to the largest priority, ties to the
-    lowest index.
+    """Add one challenger pull to the guess: to the largest priority, ties to the lowest
+    index.
     """
     guess, tops = board.guess, board.tops
     chosen, most = -1, -1.0
@@ -314,7 +315,7 @@ def add_pull(board: Board, leader: int, x: float) -> None:
 
 @jit
 def remove_pull(board: Board, leader: int, x: float) -> None:
-    """One challenger pull less in the guess: the one that came last."""
+    """Remove the challenger pull of the guess that came last."""
     guess, pulls, tops = board.guess, board.pulls, board.tops
     chosen, least = -1, FAR
     for arm in range(guess.size):
@@ -327,7 +328,7 @@ def remove_pull(board: Board, leader: int, x: float) -> None:
 
 @jit(inlined=True)
 def has_guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bool:
-    """Whether the phase would have ended at or before the guess."""
+    """Return whether the phase would have ended at or before the guess."""
     guess, due = board.guess, board.due
     waiting = 0
     for arm in range(guess.size):
@@ -344,7 +345,7 @@ def has_guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -
 
 @jit(inlined=True)
 def take_guess(board: Board, leader: int, beta: float, end: int) -> int:
-    """Take the guess over as the counts at round `end`; samples passed."""
+    """Take the guess over as the counts at round `end`. Return the samples passed."""
     guess, pulls, inverse = board.guess, board.pulls, board.inverse
     begin = int(board.led[leader])
     guess[leader] = pulls[leader] + count_tracked(beta, end) - count_tracked(beta, begin)
@@ -382,8 +383,8 @@ def leap_single(
 
 @jit
 def find_leader_end(board: Board, leader: int, beta: float, begin: int, remaining: int) -> int:
-    """Round at which the leader's own due count is reached; past the cap if that comes
-    first.
+    """Return the round at which the leader's own due count is reached; past the cap if
+    that comes first.
     """
     lack = min(board.due[leader] - board.pulls[leader], remaining + 1)
     if lack <= 0:
@@ -393,8 +394,8 @@ def find_leader_end(board: Board, leader: int, beta: float, begin: int, remainin
 
 @jit(spliced=True)
 def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bool) -> int:
-    """Leap towards the phase end without passing it; samples passed, 0 if the end is
-    near or nothing is certified.
+    """Leap towards the phase end without passing it. Return the samples passed, 0 if
+    the end is near or nothing is certified.
     """
     if not MIN_LEAP_SHARE <= beta <= 1.0 - MIN_LEAP_SHARE:
         return 0
@@ -521,8 +522,8 @@ def raise_level(board: Board, steps: int) -> None:
 def travel(
     board: Board, leader: int, beta: float, ids: bool, leaping: bool, limit: int, whole: bool
 ) -> tuple[int, int]:
-    """Sample until a phase ends or `limit` samples are taken: (arm whose pull ended it
-    or -1, samples).
+    """Sample until a phase ends or `limit` samples are taken. Return the arm whose pull
+    ended it or -1, and the samples.
 
     `leader` is -1 for the rules that keep `board.members` level. Leaping changes the
     time it takes and nothing else; IDS has no closed-form tracking and always steps.

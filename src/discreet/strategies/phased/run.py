@@ -42,8 +42,8 @@ PHASES = math.pi**2 / 6
 
 
 def compute_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha: float) -> float:
-    """Passed at any time with a probability of at most alpha, by means of so many
-    outcomes each. Where means keep all outcomes, no noise is added to them.
+    """Return the radius that means of so many outcomes each pass at any time with a
+    probability of at most alpha.
     """
     if not forget:
         return math.sqrt((1 / one + 1 / other) / 2 * float(c_gaussian(one, other, 2, alpha)))
@@ -62,7 +62,9 @@ def compute_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha
 
 
 class PhasedRun(Run):
-    """One step of the simulator's way from release to release at a time."""
+    """A live run in phases: take one step of the simulator's way from release to
+    release at a time.
+    """
 
     fields: ClassVar = (*Run.fields, "ended")
 
@@ -77,7 +79,7 @@ class PhasedRun(Run):
         """The arm whose pull ended a phase that is not released yet."""
 
     def list_arrays(self) -> dict[str, Any]:
-        """The public counts, and what was released."""
+        """Return the public counts, and what was released."""
         state, board = self.state, self.state.board
         owed = {"board.owed": board.owed} if self.rules.sampling == TRACK else {}
         return {
@@ -97,13 +99,13 @@ class PhasedRun(Run):
         }
 
     def assign_next(self, deal: DrawArm = choose_first) -> ArmBatch | None:
-        """Every arm once, then one step of `advance`."""
+        """Assign every arm once, then take one step of `advance`."""
         places = self._assign(1, False)
         return places[0] if places else None
 
     def assign_all(self) -> list[ArmBatch]:
-        """As step by step, but leaping: the time it takes hardly grows with the phase.
-        (With IDS it does.)
+        """Assign as step by step, but leaping: the time it takes hardly grows with the
+        phase. (With IDS it does.)
         """
         return self._assign(self.cap - self.samples, True)
 
@@ -128,13 +130,15 @@ class PhasedRun(Run):
         ]
 
     def _count_assigned(self) -> Ints:
-        """[arm]: how many people it has; the board begins with one each."""
+        """Return how many participants each arm has; the board begins with one each."""
         if self.samples >= self.arms:
             return self.state.board.pulls.copy()
         return (np.arange(self.arms) < self.samples).astype(np.int64)
 
     def list_due(self) -> list[ArmBatch]:
-        """All arms at first and with one global episode, else the arm that doubled."""
+        """Return all arms at first and with one global episode, else the arm that
+        doubled.
+        """
         if self.ended < 0:
             return []
         pulls, begun = self.state.board.pulls, self.state.begun
@@ -164,7 +168,7 @@ class PhasedRun(Run):
         return int(best), bool(stopped)
 
     def can_stop(self, delta: float) -> bool:
-        """The stopping rule at another δ on this state."""
+        """Return whether the stopping rule holds at another δ on this state."""
         if self.recommendation is None:
             return False
         other = PhasedRun(self.strategy.with_(delta=delta), self.arms, self.cap)
@@ -172,7 +176,7 @@ class PhasedRun(Run):
         return other._decide()[1]
 
     def measure_evidence(self) -> list[float | None]:
-        """By the last released means; not with one global episode."""
+        """Return the evidence by the last released means; none with one global episode."""
         state = self.state
         if self.whole is not None or not state.counts.all():
             return super().measure_evidence()
@@ -180,7 +184,9 @@ class PhasedRun(Run):
         return replace_nan(measure_phased_evidence(self.strategy, self.rules, state.mean, counts))
 
     def compare(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """By Hoeffding's inequality and the tails of the noise, for all phases."""
+        """Bound the difference by Hoeffding's inequality and the tails of the noise,
+        for all phases.
+        """
         mean, counts = self.state.mean, self.state.counts
         sizes = int(counts[one]), int(counts[other])
         if not all(sizes):
@@ -193,7 +199,9 @@ class PhasedRun(Run):
         return Radii(float(mean[one] - mean[other]), radius)
 
     def view_arms(self) -> list[ArmView]:
-        """Pulls are public from the start, means from the first release on."""
+        """Return the arms: pulls are public from the start, means from the first
+        release on.
+        """
         state, assigned = self.state, self._count_assigned()
         means = [
             float(mean) if count else None
@@ -206,5 +214,5 @@ class PhasedRun(Run):
 
 
 def make_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
-    """A run that has not begun."""
+    """Return a run that has not begun."""
     return PhasedRun(strategy, arms, cap)

@@ -69,7 +69,7 @@ class Board(NamedTuple):
 
 @jit(allocates=True)
 def make_board(arms: int) -> Board:
-    """A board with every arm pulled once."""
+    """Return a board with every arm pulled once."""
     return Board(
         np.ones(arms, np.int64),
         np.ones(arms, np.int64),
@@ -90,7 +90,7 @@ def make_board(arms: int) -> Board:
 
 @jit
 def count_waiting_arms(board: Board) -> int:
-    """Arms short of their due count."""
+    """Count the arms short of their due count."""
     pulls, due = board.pulls, board.due
     waiting = 0
     for arm in range(pulls.size):
@@ -101,8 +101,8 @@ def count_waiting_arms(board: Board) -> int:
 
 @jit
 def find_steady_challenger(leader: int, board: Board) -> tuple[int, float]:
-    """`find_challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that,
-    it stays the challenger.
+    """Return the challenger, and a bound: while 1/N of it plus 1/N of the leader
+    exceeds that, it stays the challenger.
 
     Until a release every priority only falls, and those of the others are at most the
     second largest now. `CHALLENGER_FILTER` covers what the product with an inverse and the bound
@@ -127,8 +127,8 @@ def find_steady_challenger(leader: int, board: Board) -> tuple[int, float]:
 
 @jit
 def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
-    """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the
-    phase or -1, samples).
+    """Sample by Top Two with a fixed share for at most `steps` samples. Return the arm
+    whose pull ended the phase or -1, and the samples.
 
     The path of every sample: what changes is kept in local variables, and a challenger
     is asked for again only when another one may have come up (`find_steady_challenger`).
@@ -171,8 +171,8 @@ def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) 
 
 @jit
 def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, int]:
-    """Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C + N_B) over
-    the rounds of this leader.
+    """Sample by Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C +
+    N_B) over the rounds of this leader.
     """
     pulls, due, inverse = board.pulls, board.due, board.inverse
     waiting = count_waiting_arms(board) if whole else 1
@@ -204,7 +204,7 @@ def step_improved(
     steps: int,
     whole: bool,
 ) -> tuple[int, int]:
-    """Top Two with the TCI challenger, with a fixed share or IDS."""
+    """Sample by Top Two with the TCI challenger, with a fixed share or IDS."""
     pulls, inverse = board.pulls, board.inverse
     waiting = count_waiting_arms(board) if whole else 1
     ended, done = -1, 0
@@ -231,7 +231,7 @@ def step_improved(
 
 @jit
 def find_improved_challenger(leader: int, board: Board, two_variance: float) -> int:
-    """TCI challenger: smallest W + log N, ties to the lowest index."""
+    """Return the TCI challenger: smallest W + log N, ties to the lowest index."""
     inverse = board.inverse
     chosen, least = -1, 0.0
     for arm in range(inverse.size):
@@ -246,8 +246,8 @@ def find_improved_challenger(leader: int, board: Board, two_variance: float) -> 
 
 @jit
 def step_owed(board: Board, best: int, samples: int, steps: int, whole: bool) -> tuple[int, int]:
-    """Track-and-Stop: the allocation stands still until the next release, the least
-    share of every arm falls with time.
+    """Sample by Track-and-Stop: the allocation stands still until the next release, the
+    least share of every arm falls with time.
     """
     pulls, due = board.pulls, board.due
     waiting = count_waiting_arms(board) if whole else 1
@@ -266,7 +266,7 @@ def step_owed(board: Board, best: int, samples: int, steps: int, whole: bool) ->
 
 @jit
 def step_level(board: Board, steps: int, whole: bool) -> tuple[int, int]:
-    """Always pull the least pulled member: uniform, elimination and LUCB between two
+    """Pull the least pulled member each time: uniform, elimination and LUCB between two
     releases.
     """
     pulls, due, members = board.pulls, board.due, board.members
@@ -293,8 +293,8 @@ DOUBLING_PHASES = 62
 
 
 class PhasedRules(NamedTuple):
-    """How to decide between releases of a phased estimator. Phases count from 1; row
-    and column 0 are unused.
+    """The rules between releases of a phased estimator. Phases count from 1; row and
+    column 0 are unused.
     """
 
     sampling: int
@@ -332,7 +332,7 @@ class PhasedRules(NamedTuple):
 
 
 def make_phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
-    """The rules of a phased strategy, with tables over the phases of its grid.
+    """Return the rules of a phased strategy, with tables over the phases of its grid.
 
     Tables take longer to make than many a run; those without functions of one's own are
     kept.
@@ -373,7 +373,9 @@ def _make_phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
 
 
 def make_grid(strategy: Strategy) -> Ints:
-    """grid[k]: an arm's pulls when its phase k is complete; entry 0 is not used."""
+    """Return the pulls of an arm when its phase k is complete, by k; entry 0 is not
+    used.
+    """
     if isinstance(strategy.grid, str):
         return np.concatenate([[0], 2 ** np.arange(DOUBLING_PHASES, dtype=np.int64)])
     pulls = [0]
@@ -396,8 +398,8 @@ def make_grid(strategy: Strategy) -> Ints:
 
 
 def count_by_phase(strategy: Strategy) -> Floats:
-    """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry
-    0.
+    """Return the samples behind an arm's mean in each phase of the grid; 1 in the
+    unused entry 0.
     """
     pulls = make_grid(strategy).astype(np.float64)
     counts = np.diff(pulls, prepend=0.0) if strategy.spec.forgets else pulls
@@ -405,8 +407,8 @@ def count_by_phase(strategy: Strategy) -> Floats:
 
 
 def make_phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
-    """The leader's bonus by an arm's local count. Without privacy it is b^G instead,
-    which needs all counts.
+    """Return the leader's bonus by an arm's local count. Without privacy it is b^G
+    instead, which needs all counts.
     """
     if isinstance(strategy.bonus, CustomBonus):
         custom = strategy.bonus.function
@@ -420,8 +422,8 @@ def make_phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
 def make_pair_thresholds(
     strategy: Strategy, arms: int
 ) -> Callable[[Any, Any], tuple[Floats, Floats]]:
-    """The thresholds (low, high) of a phased strategy, as a function of the two counts,
-    see `decide.is_beaten`.
+    """Return the thresholds (low, high) of a phased strategy, as a function of the two
+    counts, see `decide.is_beaten`.
     """
     if isinstance(strategy.threshold, CustomThreshold):
         custom = strategy.threshold.function
@@ -446,7 +448,7 @@ def make_pair_thresholds(
 def _make_empirical_thresholds(
     delta: float, epsilon: float | None, cost: str
 ) -> Callable[[Any, Any], tuple[Floats, Floats]]:
-    """Those of the published experiments."""
+    """Return the thresholds of the published experiments."""
     if epsilon is None:
         return lambda a, b: _twice(thresholds.empirical_gaussian(a, b, delta))
     if cost == "gaussian":
@@ -492,7 +494,7 @@ def check_grid(strategy: Strategy, cap: int) -> None:
 def measure_phased_evidence(
     strategy: Strategy, rules: PhasedRules, mean: Floats, count: Floats
 ) -> Floats:
-    """[arm]: the transportation cost, over the threshold of the two counts."""
+    """Return the transportation cost of each arm, over the threshold of the two counts."""
     pair, best = make_pair_thresholds(strategy, mean.size), int(np.argmax(mean))
     found = np.full(mean.size, math.nan)
     for arm in range(mean.size):
@@ -506,7 +508,9 @@ def measure_phased_evidence(
 def _compute_share(
     rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any
 ) -> float:
-    """The cost as a share of the threshold that `decide.is_beaten` compares it with."""
+    """Return the cost as a share of the threshold that `decide.is_beaten` compares it
+    with.
+    """
     costs = {
         code: compute_transport_cost(
             compute_numerator(code, gap, rules.half_epsilon),
