@@ -35,7 +35,7 @@ from discreet.service import events, planner
 from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.service.pages.new_trial import plan_fragment
 from discreet.service.pages.trial_form import read_form
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.trial import Trial
 from discreet.trials.verbs import MANAGER
 
@@ -189,7 +189,7 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
     """A trial whose rounds are long: what is measured is coming and telling."""
     strategy = bet_se(delta=1e-9, epsilon=0.02)
     Trial.create(url, NAME, ARMS, strategy, max_participants=2**30).close()
-    home = Home(url)
+    home = AppState(url)
     secret = home.tokens.make("load", MANAGER, "bench")[0]
     home.close()
     with ExitStack() as stack:

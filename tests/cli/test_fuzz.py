@@ -89,7 +89,7 @@ STDIN = [b"\xff\xfe\n", b'"open,1\n', b"\0,1\n", b"", f"{OUTCOME},77\n".encode()
 BAD = [*STDIN, f"{OUTCOME},3\n{OUTCOME}\n".encode(), f"1-{'a' * 16},{SECRET}\n".encode()]
 
 
-class Place:
+class ServerConfig:
     """A folder with a trial in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -115,11 +115,11 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServerConfig:
     monkeypatch.chdir(tmp_path)
     for name in ("DISCREET_URL", "DISCREET_URL_FILE"):
         monkeypatch.delenv(name, raising=False)
-    return Place(tmp_path)
+    return ServerConfig(tmp_path)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.planning.power.check_reach", lambda *_: None)
 
 
-def run(place: Place, words: list[str], given: bytes | None = None) -> Result:
+def run(place: ServerConfig, words: list[str], given: bytes | None = None) -> Result:
     """Run a command; what must hold of every one holds."""
     before = place.seen()
     result = CliRunner().invoke(main, words, input=given)
@@ -192,7 +192,7 @@ def spoilt(name: str) -> st.SearchStrategy[list[str]]:
 
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_any_words(name: str, place: Place) -> None:
+def test_any_words(name: str, place: ServerConfig) -> None:
     @settings(max_examples=20, suppress_health_check=list(HealthCheck))
     @given(spoilt(name))
     def tried(words: list[str]) -> None:
@@ -203,7 +203,7 @@ def test_any_words(name: str, place: Place) -> None:
 
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_more_words(name: str, place: Place) -> None:
+def test_more_words(name: str, place: ServerConfig) -> None:
     """Words too many, outcomes that ran into an option, and options there are not."""
     arguments, options = COMMANDS[name]
     good = [place.id if word == ID else word for word in arguments]
@@ -215,7 +215,7 @@ def test_more_words(name: str, place: Place) -> None:
 
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("data", BAD, ids=range(len(BAD)))
-def test_any_file(data: bytes, place: Place) -> None:
+def test_any_file(data: bytes, place: ServerConfig) -> None:
     Path("any").write_bytes(data)
     for words in (["trial", "tell", "dose", "--csv"], ["respond", "--epsilon", "1", "--outcome"]):
         run(place, [*words, "-"], data)
@@ -245,7 +245,7 @@ FOUND: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_was_found(name: str, place: Place) -> None:
+def test_what_was_found(name: str, place: ServerConfig) -> None:
     Path("any").write_text(f"{OUTCOME},1\n{OUTCOME},0\n")
     words = [place.id if word == ID else word for word in FOUND[name]]
     assert run(place, words).exit_code == 2
@@ -263,7 +263,7 @@ def test_what_was_found(name: str, place: Place) -> None:
     ],
     ids=str,
 )
-def test_bytes_that_are_no_text(words: list[str | bytes], place: Place) -> None:
+def test_bytes_that_are_no_text(words: list[str | bytes], place: ServerConfig) -> None:
     """As a shell hands them over."""
     before = place.seen()
     done = subprocess.run(

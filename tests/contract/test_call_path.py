@@ -21,7 +21,7 @@ import discreet
 from discreet import Trial, bet_se
 from discreet.service import auth
 from discreet.service.app import make_app
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 SOURCE = str(Path(discreet.__file__).parent)
 NOT_COUNTED = ("strategies", "simulation", "theory")
@@ -145,7 +145,7 @@ def test_status(trial: Trial) -> None:
 
 def test_ask_over_http(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "REMEMBERED", 600.0)  # however slowly the calls follow
-    home = Home(str(trial.url))
+    home = AppState(str(trial.url))
     secret, _ = home.tokens.make("a test", "manager", "a test")
     headers = {"Authorization": f"Bearer {secret}"}
 

@@ -14,7 +14,7 @@ from discreet.reports.terminal import render
 from discreet.reports.trial import status_document
 from discreet.reports.trial_text import best_mark, level_words
 from discreet.service.pages.trial_text import known_words
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.operations import ADD, DROP
 from tests.support.keys import seeded_keys
 from tests.support.served import Visit, behind
@@ -23,12 +23,12 @@ LEADS = ("doing best", "best so far", "best arm so far", "did best so far")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(f"sqlite:///{tmp_path}/t.db")
+def home(tmp_path: Path) -> AppState:
+    return AppState(f"sqlite:///{tmp_path}/t.db")
 
 
 @pytest.fixture
-def tied(home: Home, monkeypatch: pytest.MonkeyPatch) -> Trial:
+def tied(home: AppState, monkeypatch: pytest.MonkeyPatch) -> Trial:
     """A trial in which everybody is well: without noise, all means are equal. Coins
     could give the first eight people one arm.
     """
@@ -88,9 +88,9 @@ def test_names_from_right_to_left_keep_their_place() -> None:
     assert level_words(stand(best="b") | {"arms": arms}) == "דוד\u200e and b"
 
 
-def test_a_page_says_that_arms_are_level(home: Home, tied: Trial) -> None:
+def test_a_page_says_that_arms_are_level(home: AppState, tied: Trial) -> None:
     """For the manager, for a site, and for anyone."""
-    home.doors.publish("dose", "a test")
+    home.token_table.publish("dose", "a test")
     with behind(home) as base:
         manager = home.tokens.make("manager", "manager", "test")[0]
         site = home.tokens.make("site", "site", "test", "dose", "Leeds")[0]
@@ -153,7 +153,7 @@ def test_after_the_end_a_terminal_says_what_a_page_says(
 
 
 def test_an_interval_is_said_in_per_cent(
-    home: Home, tied: Trial, capsys: pytest.CaptureFixture[str]
+    home: AppState, tied: Trial, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with behind(home) as base:
         manager = home.tokens.make("manager", "manager", "test")[0]

@@ -13,7 +13,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import auth
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import POLICY, REPORT_POLICY
@@ -211,7 +211,7 @@ def test_a_clock_that_jumps(
     clock is right; meanwhile what anyone may see is seen.
     """
     monkeypatch.setattr(auth, "REMEMBERED", -1.0)
-    monkeypatch.setattr(service.home.doors, "now", lambda: clock.now)
+    monkeypatch.setattr(service.home.token_table, "now", lambda: clock.now)
     new_trial(client)
     secret = service.token("monitor", days=1)
     monitor = {"Authorization": f"Bearer {secret}"}
@@ -357,7 +357,9 @@ def test_an_event_loop_runs_tasks_without_threads_that_wait(service: Service) ->
     before = threading.active_count()
 
     async def ask() -> list[AskResult]:
-        answers = asyncio.gather(*[trial.call(ASK, AskBody(), None, Visitor()) for _ in range(20)])
+        answers = asyncio.gather(
+            *[trial.call(ASK, AskBody(), None, Principal()) for _ in range(20)]
+        )
         await asyncio.sleep(0)
         assert threading.active_count() <= before + 1
         return await answers

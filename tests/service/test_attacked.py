@@ -19,10 +19,10 @@ import pytest
 from discreet import Trial, adap_tt_star, bet_se, verify_transcript
 from discreet.errors import InvalidInputError
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.limits import MOST_BYTES, Bounds
+from discreet.service.limits import MOST_BYTES, LimitConfig
 from discreet.service.pages.base import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_FORM_BYTES
-from discreet.service.server import Place, welcome
-from discreet.service.state import Home
+from discreet.service.server import ServerConfig, welcome
+from discreet.service.state import AppState
 from discreet.strategies.strategy import Strategy
 from discreet.trials import transcript
 from discreet.trials.protocol import canonical, digest
@@ -124,14 +124,14 @@ def test_slow_bodies_of_strangers_do_not_keep_others_out(tmp_path: Path) -> None
     """
     url = f"sqlite:///{tmp_path}/t.db"
     create(url)
-    home = Home(url, bounds=Bounds(calls=50))
+    home = AppState(url, limit_config=LimitConfig(calls=50))
     head = (
         b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n"
         b"Content-Type: application/x-www-form-urlencoded\r\n\r\nsecret="
     )
     with behind(home) as base, ExitStack() as opened:
         port = int(base.rpartition(":")[2])
-        for _ in range(home.bounds.calls):
+        for _ in range(home.limit_config.calls):
             slow = socket.create_connection(("127.0.0.1", port))
             opened.enter_context(slow)
             slow.sendall(head)
@@ -148,7 +148,7 @@ def test_a_service_that_is_full_says_that_it_lives(tmp_path: Path) -> None:
     """
     url = f"sqlite:///{tmp_path}/t.db"
     create(url)
-    home = Home(url, bounds=Bounds(calls=0))
+    home = AppState(url, limit_config=LimitConfig(calls=0))
     with behind(home) as base:
         paths = ("/healthz", "/readyz", "/login")
         assert [httpx.get(f"{base}{path}").status_code for path in paths] == [200, 200, 503]
@@ -164,7 +164,7 @@ def test_a_form_of_separators_takes_no_longer_than_its_length_explains(
     url = f"sqlite:///{tmp_path}/t.db"
     create(url)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    home = Home(url)
+    home = AppState(url)
     cookies = {LOGIN_COOKIE: home.tokens.log_in(home.tokens.make("a", MANAGER, "a test")[1])}
     with behind(home) as base:
         httpx.post(f"{base}{path}", content=b"&", headers=form, cookies=cookies)
@@ -192,7 +192,7 @@ def test_texts_of_combining_marks_do_not_stop_the_service(
     """
     url = f"sqlite:///{tmp_path}/t.db"
     create(url, returning="same-arm", sites=["Leeds"])
-    home = Home(url)
+    home = AppState(url)
     secret = home.tokens.make("Leeds", SITE, "a test", trial="colours", site="Leeds")[0]
     content = json.dumps(body, ensure_ascii=False).encode()
     with behind(home) as base:
@@ -229,7 +229,7 @@ def test_what_is_published_is_computed_once_for_all_who_want_it(
         time.sleep(0.2)
         return usual(*about)
 
-    home = Home(url)
+    home = AppState(url)
     home.publish("colours", "a test")
     monkeypatch.setattr(f"{owner}.{work}", counted)
     with behind(home) as base, ThreadPoolExecutor(MANY) as pool:
@@ -252,7 +252,7 @@ def test_one_report_is_computed_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
         running.pop()
         return "a page"
 
-    home = Home(url, bounds=Bounds(stranger_rate=1000))
+    home = AppState(url, limit_config=LimitConfig(stranger_rate=1000))
     home.publish("colours", "a test")
     monkeypatch.setattr("discreet.service.endpoints.trial_page", slow)
     headers = bearer(home.tokens.make("a monitor", MONITOR, "a test")[0])
@@ -399,7 +399,7 @@ def test_a_wrong_head_is_no_trouble_with_the_database(
     """
     url = f"sqlite:///{tmp_path}/t.db"
     create(url)
-    home = Home(url)
+    home = AppState(url)
     home.publish("colours", "a test")
     with behind(home) as base, caplog.at_level("INFO"):
         head = {"Discreet-Head": f"1:{'a' * 64}"}
@@ -464,14 +464,14 @@ def test_only_the_first_start_prints_a_token(url: str) -> None:
     revoked, and keeps in its log what is printed.
     """
     create(url).close()
-    with closing(Home(url)) as home:
+    with closing(AppState(url)) as home:
         said = list[str]()
-        welcome(home, Place(), said.append)
+        welcome(home, ServerConfig(), said.append)
         assert "discreet_token_" in "".join(said)
-        (first,) = home.tokens.doors.list_all()
+        (first,) = home.tokens.token_table.list_all()
         home.tokens.revoke(first.number, "a test")
         said.clear()
-        welcome(home, Place(), said.append)
+        welcome(home, ServerConfig(), said.append)
         assert not re.search("discreet_(token|code)_", "".join(said))
         assert "discreet token create" in "".join(said)
 
@@ -489,7 +489,7 @@ def test_nobody_waits_for_a_verification(tmp_path: Path, monkeypatch: pytest.Mon
         assert enrolled.wait(60)
         return usual(*about)
 
-    home = Home(url)
+    home = AppState(url)
     home.publish("colours", "a test")
     monkeypatch.setattr(transcript, "replay_events", replay_slowly)
     headers = bearer(home.tokens.make("Leeds", SITE, "a test", "colours", "Leeds")[0])
@@ -527,7 +527,7 @@ def test_a_request_that_a_proxy_could_end_elsewhere_is_refused(
     """Otherwise the rest of it is a request of its own, which the proxy has never seen
     or takes for somebody else's.
     """
-    home = Home(f"sqlite:///{tmp_path}/t.db")
+    home = AppState(f"sqlite:///{tmp_path}/t.db")
     head = "\r\n".join(["POST /login HTTP/1.1", "Host: 127.0.0.1", *lines])
     rest = "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with behind(home) as base, closing(connect_to(base)) as opened:
@@ -549,7 +549,7 @@ def test_a_link_goes_nowhere_but_to_who_asked_for_it(tmp_path: Path) -> None:
     """
     url = f"sqlite:///{tmp_path}/t.db"
     create(url)
-    home = Home(url)
+    home = AppState(url)
     with behind(home) as base:
         secret, token = home.tokens.make("a manager", MANAGER, "a test")
         visit = Visit(base, secret)

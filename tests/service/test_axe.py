@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         arms = ["a", "b"]
         Trial.create(made.url, "fresh", arms, bet_se(0.1, 1.0), 500, sites=["Leeds"]).close()
         for name in ("dose", "done"):
-            made.home.doors.publish(name, "a test")
+            made.home.token_table.publish(name, "a test")
         yield made
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from discreet import Trial, adap_tt_star, bet_se, respond, verify_transcript
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.state import blinded, shown
 from discreet.trials.protocol import canonical
 from discreet.trials.record import chain_hash
@@ -22,9 +22,9 @@ from tests.support.served import Visit, hidden
 from tests.support.stores import ARMS, create, dealt
 
 
-def visitor(role: str) -> Visitor:
+def visitor(role: str) -> Principal:
     site = "Leeds" if role == SITE else None
-    return Visitor(Token(1, "me", role, None, site, None, 0, "them", None, None, None))
+    return Principal(Token(1, "me", role, None, site, None, 0, "them", None, None, None))
 
 
 @pytest.mark.parametrize("blinding", ["none", "codes"])

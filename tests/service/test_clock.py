@@ -11,8 +11,8 @@ import pytest
 from discreet import Trial, bet_se
 from discreet.errors import StoreError
 from discreet.service import server as keeper
-from discreet.service.server import do_what_is_due, keeping_time
-from discreet.service.state import Home
+from discreet.service.server import make_due_releases, run_scheduler
+from discreet.service.state import AppState
 from discreet.trials.listing import list_trials_with_deadline
 from tests.support.clock import Clock
 from tests.support.service import wait_for
@@ -22,17 +22,17 @@ DAY = 86_400.0
 
 
 @pytest.fixture
-def home(url: str, clock: Clock) -> Iterator[Home]:
-    with closing(Home(url)) as made:
+def home(url: str, clock: Clock) -> Iterator[AppState]:
+    with closing(AppState(url)) as made:
         yield made
 
 
-def made(home: Home, name: str, **settings: Any) -> Trial:
+def made(home: AppState, name: str, **settings: Any) -> Trial:
     Trial.create(home.url, name, ARMS, bet_se(0.1, 5.0), max_participants=40, **settings).close()
     return home.trial(name)
 
 
-def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock) -> None:
+def test_a_trial_ends_by_the_clock_though_nobody_calls(home: AppState, clock: Clock) -> None:
     """Everybody is in and told, and the last round waits for its time; in another trial
     nobody has told anything, and in a third nothing has a time.
     """
@@ -43,13 +43,13 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
     silent.ask(40)
     timeless.ask(3)
     before = silent.status().head
-    do_what_is_due(home)
+    make_due_releases(home)
     assert not clocked.status().stopped
     assert silent.status().head == before, "nothing is due yet"
     noted = len(silent.audit_trail(100))
     for _ in range(20):
         clock.now += DAY + 61
-        do_what_is_due(home)
+        make_due_releases(home)
     assert clocked.status().stopped
     assert silent.status().head != before
     assert len(silent.audit_trail(100)) == noted, "as with `ask`, it is nobody's call"
@@ -60,11 +60,11 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
     assert "timeless" not in list_trials_with_deadline(home.store)
 
 
-def test_it_looks_until_the_service_ends(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[Home] = []
+def test_it_looks_until_the_service_ends(home: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[AppState] = []
     monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
-    monkeypatch.setattr(keeper, "do_what_is_due", looks.append)
-    with keeping_time(home):
+    monkeypatch.setattr(keeper, "make_due_releases", looks.append)
+    with run_scheduler(home):
         wait_for(lambda: len(looks) > 2)
     seen = len(looks)
     assert set(looks) == {home}
@@ -72,23 +72,23 @@ def test_it_looks_until_the_service_ends(home: Home, monkeypatch: pytest.MonkeyP
 
 
 def test_what_cannot_be_done_now_is_written_down_and_done_later(
-    home: Home, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    home: AppState, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = made(home, "dose", deadline=DAY)
     trial.ask(40)
     clock.now += DAY + 1
-    before, opened = trial.status().head, Home.trial
+    before, opened = trial.status().head, AppState.trial
 
-    def fails(_home: Home, _name: str) -> Trial:
+    def fails(_home: AppState, _name: str) -> Trial:
         raise StoreError("somebody else is using it")
 
-    monkeypatch.setattr(Home, "trial", fails)
+    monkeypatch.setattr(AppState, "trial", fails)
     with caplog.at_level(logging.ERROR, "discreet.service"):
-        do_what_is_due(home)
+        make_due_releases(home)
     assert [one.getMessage() for one in caplog.records] == ["the database cannot be used"]
     assert trial.status().head == before
-    monkeypatch.setattr(Home, "trial", opened)
-    do_what_is_due(home)
+    monkeypatch.setattr(AppState, "trial", opened)
+    make_due_releases(home)
     assert trial.status().head != before
 
 
@@ -96,7 +96,7 @@ def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Not only a clock that somebody starts by hand."""
     from discreet.service import server
 
-    kept: list[Home] = []
+    kept: list[AppState] = []
 
     def runs(server: server.Server, _doors: Any) -> None:
         wait_for(lambda: kept)
@@ -104,7 +104,9 @@ def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(server.Server, "run", runs)
     monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
-    monkeypatch.setattr(keeper, "do_what_is_due", kept.append)
+    monkeypatch.setattr(keeper, "make_due_releases", kept.append)
     monkeypatch.chdir(tmp_path)
-    server.serve(f"sqlite:///{tmp_path}/t.db", server.Place(port=0), lambda _: None, lambda _: None)
+    server.serve(
+        f"sqlite:///{tmp_path}/t.db", server.ServerConfig(port=0), lambda _: None, lambda _: None
+    )
     assert kept

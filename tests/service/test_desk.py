@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Trial, bet_se, ctb_tt
 from discreet.service.pages.site import sentence, short_code, span
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from tests.support.served import Visit, behind
 
 ARMS = ["5 mg", "10 mg"]
@@ -21,22 +21,22 @@ ID = re.compile(r"\d+-[0-9a-f]{16}")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(f"sqlite:///{tmp_path}/service.db")
+def home(tmp_path: Path) -> AppState:
+    return AppState(f"sqlite:///{tmp_path}/service.db")
 
 
 @pytest.fixture
-def base(home: Home) -> Iterator[str]:
+def base(home: AppState) -> Iterator[str]:
     with behind(home) as address:
         yield address
 
 
-def start(home: Home, **settings: Any) -> Trial:
+def start(home: AppState, **settings: Any) -> Trial:
     usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_participants": 500}
     return Trial.create(home.url, "dose", ARMS, **usual | settings)
 
 
-def staff(home: Home, base: str, site: str | None = None) -> Visit:
+def staff(home: AppState, base: str, site: str | None = None) -> Visit:
     role = "manager" if site is None else "site"
     secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
     return Visit(base, secret)
@@ -58,7 +58,7 @@ def people(trial: Trial) -> int:
 
 @pytest.mark.parametrize("length", [120, 180, 195])
 def test_a_site_with_a_long_name_enrols_one_person_after_the_other(
-    home: Home, base: str, length: int
+    home: AppState, base: str, length: int
 ) -> None:
     """Its name leaves the key of each form whole."""
     site = "L" * length
@@ -71,7 +71,7 @@ def test_a_site_with_a_long_name_enrols_one_person_after_the_other(
         assert people(trial) == number
 
 
-def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
+def test_a_form_that_is_sent_again_enrols_once(home: AppState, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = desk.get(DESK).text
@@ -92,7 +92,7 @@ def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
     assert "key" not in mixed.split('role="alert"')[1].split("</p>")[0]
 
 
-def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
+def test_no_address_has_more_in_it_than_a_number(home: AppState, base: str) -> None:
     start(home, returning="refuse")
     page = enrol(staff(home, base), person="Ada Lovelace")
     assert str(page.url).endswith("/t/dose/desk/1?said=enrolled")
@@ -103,7 +103,7 @@ def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
     assert f"<code>{short_code(id_in(page.text))}</code>" in page.text
 
 
-def test_whoever_came_before_is_refused_in_words(home: Home, base: str) -> None:
+def test_whoever_came_before_is_refused_in_words(home: AppState, base: str) -> None:
     trial = start(home, returning="refuse")
     desk = staff(home, base)
     enrol(desk, person="Ada")
@@ -114,7 +114,7 @@ def test_whoever_came_before_is_refused_in_words(home: Home, base: str) -> None:
     assert people(trial) == 1
 
 
-def test_a_lost_answer_is_found_by_its_key_and_nothing_is_done(home: Home, base: str) -> None:
+def test_a_lost_answer_is_found_by_its_key_and_nothing_is_done(home: AppState, base: str) -> None:
     trial = start(home)
     desk, once = staff(home, base), "f" * 32
     assert "did not reach the service" in desk.get(f"{DESK}?asked={once}").text
@@ -126,7 +126,7 @@ def test_a_lost_answer_is_found_by_its_key_and_nothing_is_done(home: Home, base:
     assert "did not reach the service" in other.get(f"{DESK}?asked={once}").text
 
 
-def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
+def test_outcomes_are_taken_once_and_corrected(home: AppState, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = enrol(desk).text
@@ -141,7 +141,7 @@ def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "a few", "1,5", "nan", "inf", "0x1", "150", "-1", "1_0"])
-def test_what_is_no_outcome_is_refused_in_words(home: Home, base: str, typed: str) -> None:
+def test_what_is_no_outcome_is_refused_in_words(home: AppState, base: str, typed: str) -> None:
     trial = start(home, range=(0.0, 100.0), strategy=bet_se(0.05, 1.0, outcomes="numbers"))
     desk = staff(home, base)
     page = enrol(desk).text
@@ -154,7 +154,7 @@ def test_what_is_no_outcome_is_refused_in_words(home: Home, base: str, typed: st
     assert not typed or typed not in words.group(1)
 
 
-def test_missing_needs_a_tick(home: Home, base: str) -> None:
+def test_missing_needs_a_tick(home: AppState, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = enrol(desk).text
@@ -164,7 +164,7 @@ def test_missing_needs_a_tick(home: Home, base: str) -> None:
     assert trial.status().pending == 0
 
 
-def test_a_new_id_makes_the_old_one_useless(home: Home, base: str) -> None:
+def test_a_new_id_makes_the_old_one_useless(home: AppState, base: str) -> None:
     start(home)
     desk = staff(home, base)
     page = enrol(desk).text
@@ -177,7 +177,7 @@ def test_a_new_id_makes_the_old_one_useless(home: Home, base: str) -> None:
     assert "There is no assignment" in old.text
 
 
-def test_an_arm_is_made_known_with_a_reason(home: Home, base: str) -> None:
+def test_an_arm_is_made_known_with_a_reason(home: AppState, base: str) -> None:
     trial = start(home, blinding="codes")
     desk = staff(home, base)
     page = enrol(desk).text
@@ -192,7 +192,7 @@ def test_an_arm_is_made_known_with_a_reason(home: Home, base: str) -> None:
     assert len(trial.status().actions) == 1
 
 
-def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> None:
+def test_a_site_sees_and_tells_its_own_people_only(home: AppState, base: str) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
     leeds, lyon = staff(home, base, "Leeds"), staff(home, base, "Lyon")
     page = enrol(leeds).text
@@ -209,7 +209,7 @@ def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> Non
     assert trial.status().pending == 1
 
 
-def test_an_operator_picks_the_site(home: Home, base: str) -> None:
+def test_an_operator_picks_the_site(home: AppState, base: str) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
     desk = staff(home, base)
     assert enrol(desk).status_code == 422
@@ -221,7 +221,7 @@ def test_an_operator_picks_the_site(home: Home, base: str) -> None:
     assert desk.get(f"{DESK}?site=Paris").status_code == 422
 
 
-def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
+def test_what_is_waited_for_is_said(home: AppState, base: str) -> None:
     trial = start(home, sites=["Leeds", "Lyon"], max_participants=200)
     leeds = staff(home, base, "Leeds")
     asked = trial.ask(200, site="Leeds")
@@ -242,7 +242,9 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     assert "Enrol the next person" not in over
 
 
-def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(home: Home, base: str) -> None:
+def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(
+    home: AppState, base: str
+) -> None:
     """Not where, nor whose; and nothing where this site awaits one of them itself."""
     trial = start(home, sites=["Leeds", "Lyon"])
     leeds, lyon, manager = staff(home, base, "Leeds"), staff(home, base, "Lyon"), staff(home, base)
@@ -261,7 +263,7 @@ def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(home: Home, b
     assert "awaited elsewhere" not in enrol(leeds).text
 
 
-def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: Home, base: str) -> None:
+def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: AppState, base: str) -> None:
     trial = start(home, max_participants=2)
     desk = staff(home, base)
     before = desk.get(DESK).text
@@ -272,14 +274,14 @@ def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: Home, base: str
         assert "must come in before" not in page
 
 
-def test_the_table_says_since_when_and_until_when(home: Home, base: str) -> None:
+def test_the_table_says_since_when_and_until_when(home: AppState, base: str) -> None:
     start(home, deadline=3 * 86400.0)
     desk = staff(home, base)
     enrol(desk)
     assert re.search(r">just now</td>\s*<td[^>]*>in 3 days</td>", desk.get(DESK).text)
 
 
-def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
+def test_people_are_found_by_number_code_and_id(home: AppState, base: str) -> None:
     start(home)
     desk = staff(home, base)
     id = id_in(enrol(desk).text)
@@ -301,7 +303,7 @@ def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
         assert "another id: compare what you typed" in refused.text
 
 
-def test_a_number_is_that_in_the_trial_and_nothing_else(home: Home, base: str) -> None:
+def test_a_number_is_that_in_the_trial_and_nothing_else(home: AppState, base: str) -> None:
     """By what else a site knows a person is an identifier."""
     start(home, returning="refuse")
     page = enrol(staff(home, base), person="Ada").text + staff(home, base).get(DESK).text
@@ -310,14 +312,14 @@ def test_a_number_is_that_in_the_trial_and_nothing_else(home: Home, base: str) -
     assert re.findall(r"[Nn]umbers?\b.{14}", words) == ["Number in the trial,"]
 
 
-def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:
+def test_forms_need_the_key_of_the_login(home: AppState, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     assert desk.send(f"{DESK}/enrol", desk.get(DESK).text, key="0" * 64).status_code == 422
     assert people(trial) == 0
 
 
-def test_viewers_and_strangers_have_no_desk(home: Home, base: str) -> None:
+def test_viewers_and_strangers_have_no_desk(home: AppState, base: str) -> None:
     start(home)
     monitor = Visit(base, home.tokens.make("v", "monitor", "test", "dose")[0])
     assert monitor.get(DESK).status_code == monitor.get(f"{DESK}/1").status_code == 403
@@ -325,7 +327,7 @@ def test_viewers_and_strangers_have_no_desk(home: Home, base: str) -> None:
     assert str(stranger.url).endswith("/login?to=%2Ft%2Fdose%2Fdesk")
 
 
-def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
+def test_names_that_are_markup_stay_text(home: AppState, base: str) -> None:
     site = "<b>'\"&amp;?#/"
     start(home, sites=[site, "Lyon"], question="<script>alert(1)</script> & you?")
     desk = staff(home, base)
@@ -349,7 +351,7 @@ def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
     ],
 )
 def test_the_desk_says_what_is_entered(
-    home: Home, base: str, direction: str, numbers: bool, better: str
+    home: AppState, base: str, direction: str, numbers: bool, better: str
 ) -> None:
     asked = "For how many hours did the pain last?" if numbers else "Was the pain gone?"
     kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
@@ -362,7 +364,7 @@ def test_the_desk_says_what_is_entered(
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
-    home: Home, base: str, numbers: bool
+    home: AppState, base: str, numbers: bool
 ) -> None:
     kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
     start(home, **kind)
@@ -370,7 +372,7 @@ def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
     assert "The protocol does not say what the outcome is: ask the manager" in page
 
 
-def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) -> None:
+def test_an_answer_under_local_trust_is_invited_not_told(home: AppState, base: str) -> None:
     trial = start(home, strategy=ctb_tt(1.0, 0.1))
     desk = staff(home, base)
     page = enrol(desk).text
@@ -408,7 +410,7 @@ def test_spans_and_sentences_read_well() -> None:
 
 @pytest.mark.parametrize("kept", [True, False], ids=["revoked", "forgotten"])
 def test_a_form_of_a_login_that_has_ended_says_so_and_leads_back(
-    home: Home, base: str, kept: bool
+    home: AppState, base: str, kept: bool
 ) -> None:
     """A browser forgets a login of its own accord when its time is over."""
     trial = start(home, sites=["Leeds"])

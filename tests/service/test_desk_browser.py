@@ -16,8 +16,8 @@ from scipy.stats import binom
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt
 from discreet.audits.privacy import bound_epsilon
-from discreet.service.auth import Visitor
-from discreet.service.state import Home, invite, link_path, script_for
+from discreet.service.auth import Principal
+from discreet.service.state import AppState, invite, link_path, script_for
 from discreet.strategies.strategy import Strategy
 from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, SITE
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 DESK = "/t/dose/desk"
-STAFF = Visitor(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
+STAFF = Principal(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
 ENROL = "Enrol the next person"
 TOO_LOW = """() => [...document.querySelectorAll("a, button, input, select, summary")]
   .map((one) => (one.matches("[type=radio], [type=checkbox]") ? one.closest("label") : one))
@@ -44,12 +44,12 @@ UNFOLD = "document.querySelectorAll('details').forEach((one) => (one.open = true
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(f"sqlite:///{tmp_path}/service.db")
+def home(tmp_path: Path) -> AppState:
+    return AppState(f"sqlite:///{tmp_path}/service.db")
 
 
 @pytest.fixture
-def base(home: Home) -> Iterator[str]:
+def base(home: AppState) -> Iterator[str]:
     with behind(home) as address:
         yield address
 
@@ -65,12 +65,12 @@ def another(browser: Started) -> Iterator["Page"]:
             context.close()
 
 
-def start(home: Home, **settings: Any) -> Trial:
+def start(home: AppState, **settings: Any) -> Trial:
     usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_participants": 500}
     return Trial.create(home.url, "dose", ["5 mg", "10 mg"], **usual | settings)
 
 
-def log_in(home: Home, base: str, page: "Page", site: str | None = None) -> None:
+def log_in(home: AppState, base: str, page: "Page", site: str | None = None) -> None:
     """Without the page for that, which has tests of its own."""
     role = MANAGER if site is None else SITE
     secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
@@ -95,7 +95,7 @@ ENTERED = """[...document.querySelectorAll("[name=outcome]")]
 # --- the desk -------------------------------------------------------------------------
 
 
-def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
+def test_enrol_and_tell(home: AppState, base: str, page: "Page") -> None:
     trial = start(home, question="Is the pain gone?", returning="refuse")
     log_in(home, base, page)
     page.get_by_label("Who is it?").fill("Ada")
@@ -117,7 +117,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_an_entered_outcome_is_not_restored(
-    home: Home, base: str, page: "Page", numbers: bool
+    home: AppState, base: str, page: "Page", numbers: bool
 ) -> None:
     """Whoever goes back in the browser does not see what somebody entered."""
     settings: dict[str, Any] = {"range": (0.0, 10.0)} if numbers else {}
@@ -141,7 +141,7 @@ def test_an_entered_outcome_is_not_restored(
         assert not any(page.evaluate(ENTERED))
 
 
-def test_the_desk_works_by_keyboard(home: Home, base: str, page: "Page") -> None:
+def test_the_desk_works_by_keyboard(home: AppState, base: str, page: "Page") -> None:
     trial = start(home)
     log_in(home, base, page, "Leeds")
     for _ in range(20):
@@ -155,7 +155,7 @@ def test_the_desk_works_by_keyboard(home: Home, base: str, page: "Page") -> None
 
 @pytest.mark.parametrize("named", [False, True])
 def test_an_answer_that_is_lost_enrols_once(
-    home: Home, base: str, browser: Started, named: bool
+    home: AppState, base: str, browser: Started, named: bool
 ) -> None:
     """The service has done it, and the answer never arrives: twice."""
     trial = start(home, returning="refuse" if named else "anonymous")
@@ -182,7 +182,7 @@ def test_an_answer_that_is_lost_enrols_once(
 
 @pytest.mark.parametrize("before", [False, True], ids=["first", "after a lost answer"])
 def test_a_login_that_has_ended_leads_to_another_one(
-    home: Home, base: str, browser: Started, before: bool
+    home: AppState, base: str, browser: Started, before: bool
 ) -> None:
     """Of what was done before, and whose answer was lost, it does not say that it was
     not done.
@@ -214,7 +214,7 @@ def test_a_login_that_has_ended_leads_to_another_one(
 
 
 def test_nobody_is_enrolled_while_there_is_no_connection(
-    home: Home, base: str, browser: Started
+    home: AppState, base: str, browser: Started
 ) -> None:
     trial = start(home)
     with another(browser) as page:
@@ -233,7 +233,7 @@ def test_nobody_is_enrolled_while_there_is_no_connection(
 @pytest.mark.parametrize("arrives", [False, True])
 @pytest.mark.parametrize("named", [False, True])
 def test_after_a_reload_the_same_press_is_shown(
-    home: Home, base: str, browser: Started, arrives: bool, named: bool
+    home: AppState, base: str, browser: Started, arrives: bool, named: bool
 ) -> None:
     trial = start(home, returning="refuse" if named else "anonymous")
     with another(browser) as page:
@@ -265,7 +265,7 @@ def test_after_a_reload_the_same_press_is_shown(
 
 
 def test_what_is_under_way_for_one_person_is_not_sent_for_another(
-    home: Home, base: str, browser: Started
+    home: AppState, base: str, browser: Started
 ) -> None:
     trial = start(home)
     trial.ask(2)
@@ -287,7 +287,7 @@ def test_what_is_under_way_for_one_person_is_not_sent_for_another(
         assert page.get_by_role("button", name="Save the outcome").count() == 0
 
 
-def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
+def test_two_sites_at_once(home: AppState, base: str, browser: Started) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
     with another(browser) as one, another(browser) as two:
         for page, site in ((one, "Leeds"), (two, "Lyon")):
@@ -306,7 +306,7 @@ def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
 
 
 def test_a_number_is_checked_in_words_before_it_is_sent(
-    home: Home, base: str, browser: Started
+    home: AppState, base: str, browser: Started
 ) -> None:
     numbers = bet_se(0.05, 1.0, outcomes="numbers")
     trial = start(home, strategy=numbers, range=(0, 100))
@@ -329,7 +329,9 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
         assert trial.status().pending == 0
 
 
-def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser: Started) -> None:
+def test_what_was_typed_stays_when_it_is_refused(
+    home: AppState, base: str, browser: Started
+) -> None:
     trial = start(home, returning="refuse")
     trial.ask(participant="Ada")
     with another(browser) as page:
@@ -343,7 +345,7 @@ def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser:
         assert shown(page)[1].startswith("2-")
 
 
-def test_nothing_is_wider_than_a_phone(home: Home, base: str, browser: Started) -> None:
+def test_nothing_is_wider_than_a_phone(home: AppState, base: str, browser: Started) -> None:
     long = "a very long name of an arm that " + "goes" * 12
     trial = Trial.create(
         home.url, "dose", [long, "b"], bet_se(0.05, 1.0), max_participants=100, deadline=1e6
@@ -360,7 +362,7 @@ def test_nothing_is_wider_than_a_phone(home: Home, base: str, browser: Started) 
 
 @pytest.mark.parametrize("strategy", [bet_se(0.05, 1.0), ctb_tt(1.0, 0.1)], ids=["told", "local"])
 def test_whatever_a_desk_has_can_be_touched(
-    home: Home, base: str, browser: Started, strategy: Strategy
+    home: AppState, base: str, browser: Started, strategy: Strategy
 ) -> None:
     """Also where names are long, and the numbers of people too."""
     site = "a hospital with a long name, and with wards that have one too"
@@ -388,13 +390,13 @@ def test_whatever_a_desk_has_can_be_touched(
 # --- the participant ------------------------------------------------------------------
 
 
-def invited(home: Home, base: str, trial: Trial) -> str:
+def invited(home: AppState, base: str, trial: Trial) -> str:
     """A link for the next person."""
     id = trial.ask().assignments[0].id
     return base + link_path(invite(home, STAFF, "dose", id, 1.0)[0])
 
 
-def local(home: Home, strategy: Strategy, **settings: Any) -> Trial:
+def local(home: AppState, strategy: Strategy, **settings: Any) -> Trial:
     return start(home, strategy=strategy, script=script_for(strategy), **settings)
 
 
@@ -403,7 +405,7 @@ def answers(trial: Trial) -> list[list[int]]:
     return [one for event in events if event["kind"] == "answered" for one in event["answers"]]
 
 
-def test_a_participant_answers(home: Home, base: str, page: "Page") -> None:
+def test_a_participant_answers(home: AppState, base: str, page: "Page") -> None:
     trial = local(home, ctb_tt(1.0, 0.1), question="Did you smoke?")
     page.goto(invited(home, base, trial))
     said(page, "Whatever your true answer is, it is sent as it is with a chance of 73.1 %")
@@ -425,7 +427,7 @@ def test_a_participant_answers(home: Home, base: str, page: "Page") -> None:
 
 
 def test_another_person_s_link_in_the_same_tab_is_theirs(
-    home: Home, base: str, page: "Page"
+    home: AppState, base: str, page: "Page"
 ) -> None:
     """A tablet that is handed on, before the first one has answered and after it."""
     trial = local(home, ctb_tt(1.0, 0.1))
@@ -444,7 +446,7 @@ def test_another_person_s_link_in_the_same_tab_is_theirs(
     assert len(trial.open_assignments()) == 1
 
 
-def test_a_link_logs_in_where_the_login_is_shown(home: Home, base: str, page: "Page") -> None:
+def test_a_link_logs_in_where_the_login_is_shown(home: AppState, base: str, page: "Page") -> None:
     start(home)
     code = home.tokens.make_code(home.tokens.make("ward", "manager", "a test")[1])
     page.goto(f"{base}/login?to=%2Ft%2Fdose")
@@ -456,7 +458,7 @@ def test_a_link_logs_in_where_the_login_is_shown(home: Home, base: str, page: "P
 
 
 def test_the_raw_outcome_stays_on_the_device(
-    home: Home, base: str, page: "Page", caplog: pytest.LogCaptureFixture, tmp_path: Path
+    home: AppState, base: str, page: "Page", caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """A planted outcome is looked for in all that leaves the page, is stored, logged or
     kept, while a person looks at everything, makes a mistake, starts over and answers.
@@ -494,7 +496,7 @@ def test_the_raw_outcome_stays_on_the_device(
 
 
 def test_an_answer_whose_receipt_is_lost_is_taken_once(
-    home: Home, base: str, browser: Started
+    home: AppState, base: str, browser: Started
 ) -> None:
     """After a reload the same word is sent again: a second randomisation would spend ε
     twice.
@@ -524,7 +526,7 @@ def test_an_answer_whose_receipt_is_lost_is_taken_once(
         assert len(answers(trial)) == 1
 
 
-def test_an_own_coin(home: Home, base: str, page: "Page") -> None:
+def test_an_own_coin(home: AppState, base: str, page: "Page") -> None:
     """Only the randomised bit is typed, and it is sent as it is typed."""
     trial = local(home, ctb_tt(1.0, 0.1))
     for number, (typed, bit) in enumerate((("Yes", 1), ("No", 0)), start=1):
@@ -564,7 +566,7 @@ def test_coins_say_yes_where_less_is_better(base: str, page: "Page") -> None:
 
 
 def test_a_changed_script_is_refused_by_the_browser(
-    home: Home, base: str, browser: Started
+    home: AppState, base: str, browser: Started
 ) -> None:
     trial = local(home, ctb_tt(1.0, 0.1))
     with another(browser) as page:
@@ -584,7 +586,7 @@ def test_a_changed_script_is_refused_by_the_browser(
 
 
 def test_a_page_whose_script_the_protocol_does_not_name_asks_nothing(
-    home: Home, base: str, page: "Page"
+    home: AppState, base: str, page: "Page"
 ) -> None:
     """Even if the service says that another script is named."""
 
@@ -598,7 +600,7 @@ def test_a_page_whose_script_the_protocol_does_not_name_asks_nothing(
     assert page.locator("#asking").is_hidden()
 
 
-def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "Page") -> None:
+def test_gaussian_answers_and_links_that_are_over(home: AppState, base: str, page: "Page") -> None:
     trial = local(home, gauss_tt(1.0, 1e-5, 0.1), range=(0, 10))
     link = invited(home, base, trial)
     page.goto(link)
@@ -624,7 +626,7 @@ def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "
     said(page, "Open the link that you were given")
 
 
-def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page") -> None:
+def test_the_odds_of_what_the_server_received(home: AppState, base: str, page: "Page") -> None:
     """1500 people who would say yes and 1500 who would say no, by the page's own script
     and the system's randomness. Each count lies in its exact bounds but once in 10^6,
     and no event shows a larger ε than the promised one but once in 10^6.
@@ -659,7 +661,7 @@ def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page
         assert bound_epsilon(hits, other, half, level / 2) <= epsilon
 
 
-def test_a_participant_s_page_fits_a_phone(home: Home, base: str, browser: Started) -> None:
+def test_a_participant_s_page_fits_a_phone(home: AppState, base: str, browser: Started) -> None:
     trial = local(home, ctb_tt(1.0, 0.1), question="Did you " + "really " * 30 + "smoke?")
     with another(browser) as page:
         page.set_viewport_size({"width": 390, "height": 844})

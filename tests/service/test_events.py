@@ -105,22 +105,22 @@ def test_streams_are_for_those_who_may(service: Service) -> None:
     assert httpx.get(address).status_code == 401
     other = f"{service.base_url}/api/v1/trials/nothing/events"
     assert httpx.get(other, headers=service.headers).status_code == 404
-    service.home.doors.publish("dose", "a test")
+    service.home.token_table.publish("dose", "a test")
     with listening(service, None) as lines:
         assert event(lines)[1]["participants"] == 0
-        service.home.doors.unpublish("dose", "a test")
+        service.home.token_table.unpublish("dose", "a test")
         assert next(lines, None) is None
 
 
 @pytest.mark.parametrize("published", [False, True])
 def test_a_revoked_token_hears_no_more(service: Service, published: bool) -> None:
     if published:
-        service.home.doors.publish("dose", "a test")
+        service.home.token_table.publish("dose", "a test")
     secret, token = service.home.tokens.make("eyes", "monitor", "a test")
     with listening(service, secret) as lines, listening(service, service.secret) as others:
         event(lines)
         event(others)
-        service.home.doors.revoke(token.number, "a test")
+        service.home.token_table.revoke(token.number, "a test")
         assert next(lines, None) is None
         ask(service)
         assert event(others)[1]["participants"] == 1

@@ -10,8 +10,8 @@ import pytest
 from discreet import Trial, bet_se
 from discreet.planning.forecast import Forecast, forecast
 from discreet.service import planner
-from discreet.service.auth import Visitor
-from discreet.service.cache import Remembered
+from discreet.service.auth import Principal
+from discreet.service.cache import OnceCache
 from discreet.service.pages import trial_text
 from discreet.strategies.run import Run
 from tests.support.service import PATIENCE, wait_for
@@ -91,10 +91,10 @@ def test_the_pace_is_the_operators_unless_the_record_tells_times(
         timed.ask(3)
     forecast_on(place, "/t/dose", "monitor", "dose")
     monkeypatch.setattr(trial_text, "SOON", 0.0)
-    monkeypatch.setattr(trial_text, "PACES", Remembered[float | None](256, seconds=60.0))
+    monkeypatch.setattr(trial_text, "PACES", OnceCache[float | None](256, seconds=60.0))
     assert "people a day" not in place.visit("monitor", "dose").get("/t/dose").text
     assert "people a day" in place.visit("manager", "dose").get("/t/dose").text
-    assert trial_text.pace_of(place.home, place.home.trial("timed"), Visitor()) is not None
+    assert trial_text.pace_of(place.home, place.home.trial("timed"), Principal()) is not None
 
 
 def test_a_pace_counts_who_came_after_the_first_call() -> None:

@@ -21,12 +21,12 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app, routes
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.credentials import form_key
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.limits import Bounds
+from discreet.service.limits import LimitConfig
 from discreet.service.pages.base import LOGIN_COOKIE, TEMPLATES
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 ODD = [
     *("", " ", "\0", "é", "\ud7ff\ufffd", "𝕬", "-1", "0", "1e999", "-1e-999", "NaN", "Infinity"),
@@ -69,8 +69,8 @@ class Caller:
     """A manager's browser and program, without a network."""
 
     def __init__(self, url: str, stranger_rate: float = 1e9) -> None:
-        bounds = Bounds(rate=1e9, stranger_rate=stranger_rate)
-        self.home = Home(url, bounds=bounds)
+        bounds = LimitConfig(rate=1e9, stranger_rate=stranger_rate)
+        self.home = AppState(url, limit_config=bounds)
         self.loop = asyncio.new_event_loop()
         transport = httpx.ASGITransport(make_app(self.home), raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://service")
@@ -206,9 +206,9 @@ def test_no_odd_header_or_cookie_is_an_error_of_ours(caller: Caller) -> None:
     assert wrong == []
 
 
-async def first_event(home: Home, after: str) -> bytes:
+async def first_event(home: AppState, after: str) -> bytes:
     """What a stream of events sends first to somebody who has had an event."""
-    stream = home.events.stream("dose", Visitor(), after)
+    stream = home.events.stream("dose", Principal(), after)
     try:
         return await anext(stream)
     finally:

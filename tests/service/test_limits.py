@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.limits import MOST_KEYS, Bounds, Buckets, address_of
+from discreet.service.limits import MOST_KEYS, Buckets, LimitConfig, address_of
 from tests.support.service import PATIENCE, Service, serving, wait_for
 from tests.support.turned import turn
 
@@ -26,7 +26,7 @@ def limited(path: Path, **bounds: Any) -> Iterator[Service]:
     """A service with a trial, and these limits."""
     url = f"sqlite:///{path}/trials.db"
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=100).close()
-    with serving(url, Bounds(**bounds), "tests.support.turned:Turned") as made:
+    with serving(url, LimitConfig(**bounds), "tests.support.turned:Turned") as made:
         yield made
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import auth
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.store.tokens import Token
 from tests.support.service import serving
 
@@ -25,16 +25,16 @@ def test_a_token_is_looked_up_once_for_all_who_call_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "REMEMBERED", 3600.0)
-    home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
+    home, looks = AppState(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
     secret, made = home.tokens.make("load", "manager", "a test")
-    by_hash = home.doors.find
+    by_hash = home.token_table.find
 
     def slowly(hash: bytes) -> Token | None:
         looks.append(hash)
         time.sleep(0.05)
         return by_hash(hash)
 
-    home.doors.find = slowly  # type: ignore[method-assign]
+    home.token_table.find = slowly  # type: ignore[method-assign]
 
     async def calls() -> list[Token | None]:
         found = await asyncio.gather(*(home.token_of(secret) for _ in range(20)))
@@ -52,7 +52,7 @@ def test_a_trial_is_opened_once_for_all_who_call_it(
 ) -> None:
     url, opens = f"sqlite:///{tmp_path}/trials.db", list[Trial]()
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
-    home, open_it = Home(url), Trial.open
+    home, open_it = AppState(url), Trial.open
 
     def opened(*about: Any, **more: Any) -> Trial:
         time.sleep(0.05)

@@ -30,7 +30,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with serving(f"sqlite:///{folder}/trials.db") as made:
         for name in ("dose", "other", "shown"):
             Trial.create(made.home.url, name, ["a", "b"], bet_se(0.1, 1.0), 500).close()
-        made.home.doors.publish("shown", "a test")
+        made.home.token_table.publish("shown", "a test")
         yield made
 
 
@@ -47,7 +47,7 @@ def secrets(service: Service) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def wrong(service: Service, secrets: dict[str, str]) -> dict[str, str]:
-    """Tokens that do not work, by the reason."""
+    """TokenStore that do not work, by the reason."""
     tokens = service.home.tokens
     revoked, token = tokens.make("gone", MANAGER, "a test")
     assert tokens.revoke(token.number, "a test")

@@ -24,11 +24,11 @@ from discreet.service.app import make_app
 from discreet.service.openapi import document
 from discreet.service.pages.new_trial import describe_protocol
 from discreet.service.pages.trial_form import read_form
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.trial import Trial
 
 planner.warm = lambda: None
-home = Home(sys.argv[1])
+home = AppState(sys.argv[1])
 secret, token = home.tokens.make("a test", "manager", "a test")
 cookies = {"discreet_login": home.tokens.log_in(token)}
 body = {"name": "dose", "arms": ["a", "b"], "max_participants": 500, "masking": "full"}

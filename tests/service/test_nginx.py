@@ -21,9 +21,9 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.limits import Bounds
-from discreet.service.server import Place, make_server
-from discreet.service.state import Home
+from discreet.service.limits import LimitConfig
+from discreet.service.server import ServerConfig, make_server
+from discreet.service.state import AppState
 from discreet.trials.names import quote_name
 from discreet.trials.verbs import MANAGER
 from tests.support.service import PATIENCE, Service, running, wait_for
@@ -166,9 +166,9 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     url = f"sqlite:///{folder}/trials.db"
     for name in NAMES:
         Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_participants=100).close()
-    home = Home(url, bounds=Bounds(rate=1e6, stranger_rate=1e6))
+    home = AppState(url, limit_config=LimitConfig(rate=1e6, stranger_rate=1e6))
     secret = home.tokens.make("a test", MANAGER, "a test")[0]
-    server = make_server(home, Place(port=0, behind_proxy=True))
+    server = make_server(home, ServerConfig(port=0, behind_proxy=True))
     with (
         running(server) as base_url,
         started(nginx, folder, Service(base_url, secret, home, server)) as made,

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from discreet import StoreError, Trial, backup_trials, bet_se, restore_trials
 from discreet.cli import main
 from discreet.service.credentials import SecretKind, hash_secret
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.store import schema
 from discreet.trials.store.database import Database
 from discreet.trials.store.tables import TrialTables
@@ -35,15 +35,15 @@ def place(tmp_path: Path) -> Iterator[Service]:
         yield made
 
 
-def made_home(url: str) -> Home:
+def made_home(url: str) -> AppState:
     """A service of two trials."""
     for name in ("dose", "second"):
         Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_participants=400).close()
-    return Home(url)
+    return AppState(url)
 
 
 @pytest.fixture
-def home(url: str) -> Iterator[Home]:
+def home(url: str) -> Iterator[AppState]:
     with closing(made_home(url)) as made:
         yield made
 
@@ -61,7 +61,7 @@ def test_forms_are_noted(place: Service) -> None:
         assert visit.send("/t/dose/publish", published=published).status_code == 303
     form = {"name": "Ada", "role": "site", "site": "Leeds"}
     assert visit.send("/tokens", trial="dose", **form).status_code == 200
-    number = place.home.doors.list_all()[0].number
+    number = place.home.token_table.list_all()[0].number
     for _ in range(2):
         assert visit.send(f"/tokens/{number}/revoke").status_code == 303
     who = "a manager"
@@ -118,9 +118,9 @@ def test_commands_are_noted(url: str) -> None:
         ]
 
 
-def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_noted_is_not_done(home: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
     """But a revocation is."""
-    doors, tokens = home.doors, home.tokens
+    doors, tokens = home.token_table, home.tokens
     secret, one = tokens.make("Ada", "monitor", "a test", "dose")
     doors.publish("second", "a test")
 
@@ -152,12 +152,12 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
         one = home.tokens.make("Bob", "monitor", "a test", "dose")[1]
         connection.execute(sa.text("SELECT 1 FROM discreet_trials WHERE name='dose' FOR UPDATE"))
         with ThreadPoolExecutor() as threads:
-            published = threads.submit(home.doors.publish, "dose", "a test")
+            published = threads.submit(home.token_table.publish, "dose", "a test")
             wait_for(lambda: _waiting(connection))
-            assert home.doors.find(hash_secret(SecretKind.TOKEN, secret)) is not None
+            assert home.token_table.find(hash_secret(SecretKind.TOKEN, secret)) is not None
             home.tokens.log_in(one)
             revoked = threads.submit(home.tokens.revoke, one.number, "a test")
-            wait_for(lambda: not home.doors.find_valid([one.number]))
+            wait_for(lambda: not home.token_table.find_valid([one.number]))
             assert [published.done(), revoked.done()] == [False, False]
             connection.rollback()
             assert revoked.result()
@@ -221,7 +221,7 @@ def test_notes_of_tokens_outlast_a_restore(url: str, tmp_path: Path) -> None:
         backup_trials(url, file, "Ada")
         _, new = home.tokens.make("Lyon", "site", "Bob", "dose", "Lyon")
         home.tokens.revoke(old.number, "Eve")
-        home.doors.publish("dose", "Eve")
+        home.token_table.publish("dose", "Eve")
     before = audit_of(url)
     set_back(url, file)
     after = audit_of(url)
@@ -232,8 +232,8 @@ def test_notes_of_tokens_outlast_a_restore(url: str, tmp_path: Path) -> None:
     set_back(url, file)
     again = audit_of(url)
     assert [call for _, _, call in again] == ["create", *kept, "restore"], "each of them once"
-    with closing(Home(url)) as home:
-        assert {one.number for one in home.doors.list_all()} >= {old.number, new.number}
+    with closing(AppState(url)) as home:
+        assert {one.number for one in home.token_table.list_all()} >= {old.number, new.number}
 
 
 def test_a_note_of_a_clock_that_was_ahead_stops_nobody(url: str, tmp_path: Path) -> None:

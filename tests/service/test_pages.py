@@ -149,7 +149,7 @@ def test_a_trial_that_is_not_published_is_not_there(running: Service) -> None:
         hidden, none = (anyone.get(f"/p/{name}{path}") for name in ("dose", "no-such"))
         assert hidden.status_code == none.status_code == 404
         assert hidden.text.replace("dose", "no-such") == none.text
-    running.home.doors.publish("dose", "a test")
+    running.home.token_table.publish("dose", "a test")
     for path in ("", "/head", "/means.svg", "/transcript.json", "/report.html", "/arms.csv"):
         assert anyone.get(f"/p/dose{path}").status_code == 200
     assert anyone.get("/t/dose").headers["location"] == "/p/dose"
@@ -266,9 +266,9 @@ def test_a_token_expires_unless_somebody_wants_it_otherwise(running: Service) ->
         assert "at most 3660; leave it out for a token that does not expire." in wrong.text
     made = visit.send("/tokens", name="for ever", role="monitor", days="")
     assert offered in made.text
-    assert [one.expires for one in running.home.doors.list_all() if one.name == "for ever"] == [
-        None
-    ]
+    assert [
+        one.expires for one in running.home.token_table.list_all() if one.name == "for ever"
+    ] == [None]
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -348,7 +348,7 @@ def test_the_next_step_is_said(place: Service) -> None:
     assert "A manager ended the trial without a conclusion, after 1 person." in ended
     assert "The end is inconclusive.</td>" in ended
     assert '<td data-label="Now">ended</td>' in ended
-    place.home.doors.publish("made here", "a test")
+    place.home.token_table.publish("made here", "a test")
     assert "publish it" not in visit.get("/t/made%20here").text
 
 
@@ -369,11 +369,11 @@ def test_a_token_that_makes_no_sense_is_refused_in_words(
     running: Service, form: dict[str, str]
 ) -> None:
     visit = running.visit("manager")
-    before = len(running.home.doors.list_all())
+    before = len(running.home.token_table.list_all())
     answer = visit.send("/tokens", **form)
     assert answer.status_code in (404, 422)
     assert 'role="alert"' in answer.text
-    assert len(running.home.doors.list_all()) == before
+    assert len(running.home.token_table.list_all()) == before
 
 
 GOOD = {
@@ -488,7 +488,7 @@ def test_blinded_sites_and_the_public_see_what_an_outcome_answers(place: Service
     asked = "Was the pain <gone> after two hours?"
     place.trial("blind", blinding="codes", question=asked)
     place.trial("open", question=asked)
-    place.home.doors.publish("open", "a test")
+    place.home.token_table.publish("open", "a test")
     shown = "<q>Was the pain &lt;gone&gt; after two hours?</q>"
     assert shown in place.visit("site", "blind", "Leeds").get("/t/blind").text
     assert shown in place.visit().get("/p/open").text
@@ -505,7 +505,7 @@ def test_who_publishes_on_this_machine_alone_is_told_so(place: Service, host: st
     assert (f"as {host.partition(':')[0]}, by" in asked) == (alone and "::" not in host)
     assert words not in visit.get("/t/blind/publish", Host=host).text, "it cannot be published"
     assert words not in visit.get("/t/dose", Host=host).text
-    place.home.doors.publish("dose", "a test")
+    place.home.token_table.publish("dose", "a test")
     assert (words in visit.get("/t/dose", Host=host).text) == alone
     assert words not in visit.get("/t/dose/publish", Host=host).text, "it is withdrawn there"
     assert words not in visit.get("/p/dose", Host=host).text
@@ -513,7 +513,7 @@ def test_who_publishes_on_this_machine_alone_is_told_so(place: Service, host: st
 
 def test_a_browser_whose_login_has_expired_sees_public_pages(place: Service) -> None:
     place.trial("open")
-    place.home.doors.publish("open", "a test")
+    place.home.token_table.publish("open", "a test")
     visit = place.visit()
     visit.client.cookies.set(LOGIN_COOKIE, "a login of yesterday")
     assert visit.get("/p/open").status_code == 200
@@ -719,7 +719,7 @@ def test_names_are_text_on_every_page(place: Service, name: str) -> None:
     made.tell_many({one.id: 1.0 for one in made.ask(30, site=name).assignments})
     made.manage("close-site", name, name)
     made.close()
-    place.home.doors.publish(name, "a test")
+    place.home.token_table.publish(name, "a test")
     place.home.tokens.make(name, "monitor", name, name)
     visit = place.visit("manager")
     at = f"/t/{quote(name, safe='')}"
@@ -757,7 +757,7 @@ def test_no_page_has_an_outcome_a_style_a_script_of_its_own_or_an_address_of_oth
     made.tell_many({one.id: planted[0] for one in asked[:9]})
     made.amend(asked[0].id, planted[1])
     made.close()
-    place.home.doors.publish("dose", "a test")
+    place.home.token_table.publish("dose", "a test")
     visit = place.visit("manager")
     fetched = [path for path in PAGES if "svg" not in path] + ["/p/dose", "/p/dose/report.html"]
     for path in fetched:
@@ -801,7 +801,7 @@ def test_people_are_drawn_as_far_as_a_visitor_may_know(running: Service) -> None
     assert "time (UTC)" not in drawn
     assert "Leeds" in drawn
     assert "people.svg" not in running.visit("site", "dose", "Leeds").get("/t/dose").text
-    running.home.doors.publish("dose", "a test")
+    running.home.token_table.publish("dose", "a test")
     assert "time (UTC)" not in manager.get("/p/dose/people.svg").text
 
 
@@ -839,7 +839,7 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
     """Who is logged in sees that; who is not is shown the way in, and nothing else."""
     lost = running.visit("manager").get("/no/such/page", Accept="text/html")
     assert lost.status_code == 404
-    assert '<a href="/tokens">Tokens</a>' in lost.text
+    assert '<a href="/tokens">TokenStore</a>' in lost.text
     assert "a manager (manager)" in lost.text
     assert "Log out" in lost.text
     assert 'href="/login"' not in lost.text

@@ -201,7 +201,7 @@ def test_the_head_of_a_page_follows_the_state_of_the_trial(
 
 def test_the_chain_is_checked_in_the_browser(place: Service, address: str, page: Any) -> None:
     place.trial("dose")
-    place.home.doors.publish("dose", "a test")
+    place.home.token_table.publish("dose", "a test")
     page.goto(f"{address}/p/dose")
     check = page.get_by_role("button", name="Check the record")
     check.click()
@@ -222,7 +222,7 @@ def test_pages_fit_on_a_phone(place: Service, address: str, page: Any) -> None:
     made.manage("close-site", LONG, LONG)
     made.close()
     place.home.tokens.make(LONG, "monitor", LONG, "dose")
-    place.home.doors.publish("dose", "a test")
+    place.home.token_table.publish("dose", "a test")
     log_in(place, page, address)
     page.set_viewport_size({"width": 390, "height": 800})
     for path in (

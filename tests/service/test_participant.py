@@ -13,9 +13,9 @@ import pytest
 from discreet import Trial, bet_se, ctb_tt, gauss_tt, respond, verify_transcript
 from discreet.errors import InvalidInputError
 from discreet.service import state
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.credentials import SecretKind
-from discreet.service.state import Home, integrity, invite, link_path, script_for, script_hash
+from discreet.service.state import AppState, integrity, invite, link_path, script_for, script_hash
 from discreet.strategies.strategy import Strategy
 from discreet.trials.mechanisms import find_noise_scale
 from discreet.trials.store.tokens import Token
@@ -23,26 +23,26 @@ from discreet.trials.verbs import MANAGER, SITE
 from tests.support.served import behind
 
 LOCAL = ctb_tt(1.0, 0.1)
-STAFF = Visitor(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
+STAFF = Principal(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(f"sqlite:///{tmp_path}/service.db")
+def home(tmp_path: Path) -> AppState:
+    return AppState(f"sqlite:///{tmp_path}/service.db")
 
 
 @pytest.fixture
-def base(home: Home) -> Iterator[str]:
+def base(home: AppState) -> Iterator[str]:
     with behind(home) as address:
         yield address
 
 
-def start(home: Home, strategy: Strategy = LOCAL, **settings: Any) -> Trial:
+def start(home: AppState, strategy: Strategy = LOCAL, **settings: Any) -> Trial:
     usual: dict[str, Any] = {"max_participants": 100, "script": script_for(strategy)}
     return Trial.create(home.url, "habits", ["letter", "call"], strategy, **usual | settings)
 
 
-def invited(home: Home, id: str, days: float = 7.0) -> str:
+def invited(home: AppState, id: str, days: float = 7.0) -> str:
     return invite(home, STAFF, "habits", id, days)[0]
 
 
@@ -59,7 +59,7 @@ def answer(base: str, secret: str, word: str, key: str = "") -> Any:
     return found.json()
 
 
-def test_the_question_has_all_that_randomising_needs(home: Home, base: str) -> None:
+def test_the_question_has_all_that_randomising_needs(home: AppState, base: str) -> None:
     trial = start(home, bet_se(0.1, 2.0, trust="local", outcomes="numbers"), range=(0, 10))
     batch = trial.ask(1)
     found = call(base, "question", invited(home, batch.assignments[0].id)).json()
@@ -71,13 +71,13 @@ def test_the_question_has_all_that_randomising_needs(home: Home, base: str) -> N
     assert found["script"] == script_hash() == trial.protocol.script
 
 
-def test_the_noise_of_gaussian_answers_is_the_mechanism_s_own(home: Home, base: str) -> None:
+def test_the_noise_of_gaussian_answers_is_the_mechanism_s_own(home: AppState, base: str) -> None:
     trial = start(home, gauss_tt(1.0, 1e-5, 0.1))
     found = call(base, "question", invited(home, trial.ask().assignments[0].id)).json()
     assert found["noise"] == find_noise_scale(1.0, 1e-5)
 
 
-def test_a_receipt_is_found_in_the_transcript(home: Home, base: str) -> None:
+def test_a_receipt_is_found_in_the_transcript(home: AppState, base: str) -> None:
     trial = start(home)
     first, second = (invited(home, one.id) for one in trial.ask(2).assignments)
     early = answer(base, second, "rr/1.0/1")
@@ -95,7 +95,7 @@ def test_a_receipt_is_found_in_the_transcript(home: Home, base: str) -> None:
     assert receipt["head"] == trial.status().head
 
 
-def test_an_event_is_of_this_person_and_of_no_other(home: Home, base: str) -> None:
+def test_an_event_is_of_this_person_and_of_no_other(home: AppState, base: str) -> None:
     """Person 1 is not found in the answers of persons 11 or 21."""
     trial = start(home)
     ids = [one.id for one in trial.ask(21).assignments]
@@ -108,13 +108,13 @@ def test_an_event_is_of_this_person_and_of_no_other(home: Home, base: str) -> No
         assert [one for one, _ in events[event[0] - 1]["answers"]] == [number]
 
 
-def test_sums_are_not_said_to_be_answers(home: Home, base: str) -> None:
+def test_sums_are_not_said_to_be_answers(home: AppState, base: str) -> None:
     trial = start(home, bet_se(0.1, 1.0, trust="local"))
     found = answer(base, invited(home, trial.ask().assignments[0].id), "rr/1.0/1")
     assert (found["taken"], found["published"], found["event"]) == (True, False, None)
 
 
-def test_a_link_is_for_one_answer(home: Home, base: str) -> None:
+def test_a_link_is_for_one_answer(home: AppState, base: str) -> None:
     trial = start(home)
     mine, other = trial.ask(2).assignments
     secret = invited(home, mine.id)
@@ -133,7 +133,7 @@ def test_a_link_is_for_one_answer(home: Home, base: str) -> None:
     assert trial.as_user("a test").participant_view(other.id).state == "open"
 
 
-def test_a_new_id_makes_the_link_useless(home: Home, base: str) -> None:
+def test_a_new_id_makes_the_link_useless(home: AppState, base: str) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
     secret = invited(home, id)
@@ -149,7 +149,7 @@ PREFIX = SecretKind.INVITATION.prefix
 
 
 @pytest.mark.parametrize("secret", ["x", PREFIX, PREFIX + "A" * 43, PREFIX + "é" * 43, "é"])
-def test_a_wrong_link_is_of_no_use(base: str, home: Home, secret: str) -> None:
+def test_a_wrong_link_is_of_no_use(base: str, home: AppState, secret: str) -> None:
     start(home)
     header = {b"Authorization": f"Bearer {secret}".encode()}
     found = httpx.post(f"{base}/a/question", headers=header, verify=False)
@@ -157,7 +157,7 @@ def test_a_wrong_link_is_of_no_use(base: str, home: Home, secret: str) -> None:
     assert "does not work" in found.json()["detail"]
 
 
-def test_staff_do_not_answer_here(home: Home, base: str) -> None:
+def test_staff_do_not_answer_here(home: AppState, base: str) -> None:
     start(home)
     for role, site in ((MANAGER, None), (SITE, "Leeds"), ("monitor", None)):
         secret = home.tokens.make("x", role, "test", "habits", site)[0]
@@ -165,7 +165,7 @@ def test_staff_do_not_answer_here(home: Home, base: str) -> None:
         assert call(base, "answer", secret, {"response": "rr/1.0/1"}).status_code == 401
 
 
-def test_an_expired_or_revoked_link_is_of_no_use(home: Home, base: str) -> None:
+def test_an_expired_or_revoked_link_is_of_no_use(home: AppState, base: str) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
     secret, token = invite(home, STAFF, "habits", id, 1.0)
@@ -175,7 +175,7 @@ def test_an_expired_or_revoked_link_is_of_no_use(home: Home, base: str) -> None:
     assert call(base, "question", brief).status_code == 401
 
 
-def test_a_link_logs_nobody_in(home: Home, base: str) -> None:
+def test_a_link_logs_nobody_in(home: AppState, base: str) -> None:
     trial = start(home)
     secret = invited(home, trial.ask().assignments[0].id)
     found = httpx.post(f"{base}/login", data={"secret": secret, "to": "/"}, verify=False)
@@ -190,7 +190,7 @@ def test_a_link_logs_nobody_in(home: Home, base: str) -> None:
     "sent", ["1", "0.0", "rr/2.0/1", "rr/1.0/2", "gauss/1.0/0.1/5", "rr/1.0/1@0.0:2.0:max", ""]
 )
 def test_what_was_not_randomised_as_the_protocol_says_is_refused(
-    home: Home, base: str, sent: str
+    home: AppState, base: str, sent: str
 ) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
@@ -199,7 +199,7 @@ def test_what_was_not_randomised_as_the_protocol_says_is_refused(
     assert trial.as_user("a test").participant_view(id).state == "open"
 
 
-def test_bodies_that_are_no_answer_are_refused(home: Home, base: str) -> None:
+def test_bodies_that_are_no_answer_are_refused(home: AppState, base: str) -> None:
     trial = start(home)
     secret = invited(home, trial.ask().assignments[0].id)
     wrong: list[Any] = [None, [], {"response": 1}, {"response": "rr/1.0/1", "outcome": 1}]
@@ -207,7 +207,7 @@ def test_bodies_that_are_no_answer_are_refused(home: Home, base: str) -> None:
         assert call(base, "answer", secret, body).status_code == 400
 
 
-def test_nothing_is_asked_after_the_end(home: Home, base: str) -> None:
+def test_nothing_is_asked_after_the_end(home: AppState, base: str) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
     secret = invited(home, id)
@@ -217,14 +217,14 @@ def test_nothing_is_asked_after_the_end(home: Home, base: str) -> None:
         invited(home, id)
 
 
-def test_raw_outcomes_need_no_invitation(home: Home) -> None:
+def test_raw_outcomes_need_no_invitation(home: AppState) -> None:
     trial = start(home, bet_se(0.1, 1.0))
     with pytest.raises(InvalidInputError, match="local trust"):
         invited(home, trial.ask().assignments[0].id)
 
 
 def test_another_script_than_the_protocol_names_is_not_used(
-    home: Home, base: str, monkeypatch: pytest.MonkeyPatch
+    home: AppState, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = start(home, script="0" * 64)
     found = call(base, "question", invited(home, trial.ask().assignments[0].id))
@@ -241,7 +241,7 @@ def test_the_page_names_the_script_that_is_served(base: str) -> None:
     assert not re.search(rb"^import|import\(|from \"", served, re.MULTILINE), "all is in the hash"
 
 
-def test_a_trial_made_by_the_api_names_the_script(home: Home, base: str) -> None:
+def test_a_trial_made_by_the_api_names_the_script(home: AppState, base: str) -> None:
     headers = {"Authorization": f"Bearer {home.tokens.make('op', MANAGER, 'test')[0]}"}
     for name, strategy, script in (
         ("local", {"name": "ctb-tt", "epsilon": 1, "delta": 0.1}, script_hash()),
@@ -253,7 +253,7 @@ def test_a_trial_made_by_the_api_names_the_script(home: Home, base: str) -> None
         assert home.trial(name).protocol.script == script
 
 
-def test_an_invitation_by_the_api(home: Home, base: str) -> None:
+def test_an_invitation_by_the_api(home: AppState, base: str) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
     id = trial.ask(site="Leeds").assignments[0].id
     url = f"{base}/api/v1/trials/habits/invite"
@@ -271,7 +271,7 @@ def test_an_invitation_by_the_api(home: Home, base: str) -> None:
     assert answer(base, secret, "rr/1.0/1")["taken"] is True
 
 
-def test_questions_and_hashes_that_cannot_stand_in_a_protocol(home: Home) -> None:
+def test_questions_and_hashes_that_cannot_stand_in_a_protocol(home: AppState) -> None:
     for wrong in ("x" * 501, " ", "a\nb", " a"):
         with pytest.raises(InvalidInputError, match="question"):
             start(home, question=wrong)

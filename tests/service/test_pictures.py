@@ -7,7 +7,7 @@ import time
 import pytest
 
 from discreet.reports import charts
-from discreet.service.cache import Remembered
+from discreet.service.cache import OnceCache
 from discreet.service.pages.base import without_styles
 
 PEOPLE = [charts.PeopleRow("no privacy", 10, 20, 30, 15), charts.PeopleRow("ε", 20, 40, 60, 30)]
@@ -32,7 +32,7 @@ def test_words_in_a_picture_are_left_alone() -> None:
 
 
 def test_what_many_want_is_computed_once() -> None:
-    kept, made = Remembered[int](2), []
+    kept, made = OnceCache[int](2), []
 
     def make() -> int:
         time.sleep(0.05)
@@ -53,7 +53,7 @@ def test_what_many_want_is_computed_once() -> None:
 
 
 def test_what_failed_is_tried_again_and_what_is_old_too() -> None:
-    kept = Remembered[int](2, seconds=-1.0)
+    kept = OnceCache[int](2, seconds=-1.0)
 
     def fail() -> int:
         raise RuntimeError("not now")

@@ -107,7 +107,7 @@ def searching(url: str) -> Iterator[Searched]:
     Trial.create(url, "local", ["a", "b"], bet_se(0.1, 5.0, trust="local"), 500).close()
     log = logging.getLogger()
     with serving(url) as service:
-        service.home.doors.publish("dose", "a test")
+        service.home.token_table.publish("dose", "a test")
         made = Searched(service)
         log.addHandler(made)
         try:

@@ -15,7 +15,7 @@ import httpx
 import psycopg
 import pytest
 
-from discreet.service.state import FRESH, Home
+from discreet.service.state import FRESH, AppState
 from discreet.trials.store.dialect import make_dialect
 from tests.support import postgres as postgres_server
 from tests.support.service import serving, wait_for
@@ -125,7 +125,7 @@ def test_few_writes_for_many_who_ask(url: str, monkeypatch: pytest.MonkeyPatch) 
     with serving(url) as service:
         assert status_of(service.base_url) == 200
         tried: list[None] = []
-        monkeypatch.setattr(service.home.doors, "try_to_write", lambda: tried.append(None))
+        monkeypatch.setattr(service.home.token_table, "try_to_write", lambda: tried.append(None))
         monkeypatch.setattr("discreet.service.state.FRESH", 60.0)
         for _ in range(20):
             assert status_of(service.base_url) == 200
@@ -135,8 +135,8 @@ def test_few_writes_for_many_who_ask(url: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_nothing_stays_of_a_try(url: str) -> None:
     create(url).close()
-    home = Home(url)
-    home.doors.try_to_write()
+    home = AppState(url)
+    home.token_table.try_to_write()
     with home.store.begin(reading=True) as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM discreet_logins").scalar() == 0
     home.close()

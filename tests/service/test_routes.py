@@ -10,18 +10,18 @@ import pytest
 from starlette.routing import Match
 
 from discreet.service.app import make_app, routes
-from discreet.service.limits import Bounds
-from discreet.service.state import Home
+from discreet.service.limits import LimitConfig
+from discreet.service.state import AppState
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(f"sqlite:///{tmp_path}/trials.db", bounds=Bounds(stranger_rate=1e6))
+def home(tmp_path: Path) -> Iterator[AppState]:
+    made = AppState(f"sqlite:///{tmp_path}/trials.db", limit_config=LimitConfig(stranger_rate=1e6))
     yield made
     made.close()
 
 
-def send(home: Home, method: str, path: str, **headers: str) -> httpx.Response:
+def send(home: AppState, method: str, path: str, **headers: str) -> httpx.Response:
     async def call() -> httpx.Response:
         transport = httpx.ASGITransport(make_app(home))
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
@@ -30,7 +30,7 @@ def send(home: Home, method: str, path: str, **headers: str) -> httpx.Response:
     return asyncio.run(call())
 
 
-def test_no_route_is_hidden_by_one_before_it(home: Home) -> None:
+def test_no_route_is_hidden_by_one_before_it(home: AppState) -> None:
     served = routes(home)
     for route in served:
         path = re.sub(r"\{\w+\}", "x", route.path)
@@ -40,7 +40,7 @@ def test_no_route_is_hidden_by_one_before_it(home: Home) -> None:
             assert matching[0] is route, (method, route.path)
 
 
-def test_a_slash_in_a_name_separates_nothing(home: Home) -> None:
+def test_a_slash_in_a_name_separates_nothing(home: AppState) -> None:
     """Else a request about the trial `dose/protocol` would be one about `dose`."""
     answer = send(home, "GET", "/t/a%2Fb")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Ft%2Fa%252Fb")
@@ -51,12 +51,12 @@ def test_a_slash_in_a_name_separates_nothing(home: Home) -> None:
 
 @pytest.mark.parametrize("path", ["/t", "/t/", "/t//desk", "/t/%FF", "/login/", "/nothing/x"])
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
-def test_what_means_no_route_is_not_found(path: str, kind: str, home: Home) -> None:
+def test_what_means_no_route_is_not_found(path: str, kind: str, home: AppState) -> None:
     answer = send(home, "GET", path, accept=kind)
     assert answer.status_code == 404
     assert ("<html" in answer.text) == (kind == "text/html")
 
 
-def test_another_method_is_told_those_that_there_are(home: Home) -> None:
+def test_another_method_is_told_those_that_there_are(home: AppState) -> None:
     answer = send(home, "BREW", "/login")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")

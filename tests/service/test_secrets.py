@@ -12,22 +12,22 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
-from discreet.service.auth import ACTIONS, Visitor
+from discreet.service.auth import ACTIONS, Principal
 from discreet.service.credentials import SecretKind, form_key, new_secret
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.limits import Bounds
+from discreet.service.limits import LimitConfig
 from discreet.service.pages.base import LOGIN_COOKIE, SECURE_LOGIN_COOKIE
-from discreet.service.state import Home, invite
+from discreet.service.state import AppState, invite
 from discreet.trials.store.tokens import Token
 
 BASE = "https://trials.example"
-MANAGER = Visitor(Token(0, "a test", "manager", None, None, None, 0.0, "", None, None, None))
+MANAGER = Principal(Token(0, "a test", "manager", None, None, None, 0.0, "", None, None, None))
 
 
 class Browser:
     """Calls of one browser or program, without a network."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: AppState) -> None:
         self.home = home
         self.loop = asyncio.new_event_loop()
         through = httpx.ASGITransport(make_app(home), raise_app_exceptions=False)
@@ -50,23 +50,23 @@ class Browser:
 
 
 @pytest.fixture
-def home(url: str) -> Iterator[Home]:
+def home(url: str) -> Iterator[AppState]:
     strategy = bet_se(0.1, 1.0, trust="local")
     Trial.create(url, "L", ["a", "b"], strategy, max_participants=200, sites=["Leeds"]).close()
-    made = Home(url, bounds=Bounds(rate=1e6, stranger_rate=1e6))
+    made = AppState(url, limit_config=LimitConfig(rate=1e6, stranger_rate=1e6))
     yield made
     made.close()
 
 
 @pytest.fixture
-def browser(home: Home) -> Iterator[Browser]:
+def browser(home: AppState) -> Iterator[Browser]:
     made = Browser(home)
     yield made
     made.loop.run_until_complete(made.client.aclose())
     made.loop.close()
 
 
-def make_secrets(home: Home) -> dict[SecretKind, str]:
+def make_secrets(home: AppState) -> dict[SecretKind, str]:
     """A working secret of every kind."""
     id = home.trial("L").ask(site="Leeds").assignments[0].id
     secret, token = home.tokens.make("a manager", "manager", "a test")
@@ -102,7 +102,7 @@ EXPECTED = {
 
 
 def test_each_secret_works_as_its_kind_alone_before_and_after_each_use(
-    home: Home, browser: Browser
+    home: AppState, browser: Browser
 ) -> None:
     """Every secret is used as every kind, twice, with all others used in between: what
     was found a moment ago as one kind is not found as another.
@@ -115,7 +115,9 @@ def test_each_secret_works_as_its_kind_alone_before_and_after_each_use(
         assert accepted_as(browser, secret) == EXPECTED[kind] - used_up, kind
 
 
-def test_a_secret_under_the_prefix_of_another_kind_is_unknown(home: Home, browser: Browser) -> None:
+def test_a_secret_under_the_prefix_of_another_kind_is_unknown(
+    home: AppState, browser: Browser
+) -> None:
     for kind, secret in make_secrets(home).items():
         for other in SecretKind:
             renamed = other.prefix + secret.removeprefix(kind.prefix)
@@ -123,7 +125,7 @@ def test_a_secret_under_the_prefix_of_another_kind_is_unknown(home: Home, browse
             assert accepted_as(browser, renamed) == expected, (kind, other)
 
 
-def test_a_participants_secret_reaches_no_other_route(home: Home, browser: Browser) -> None:
+def test_a_participants_secret_reaches_no_other_route(home: AppState, browser: Browser) -> None:
     secret = make_secrets(home)[SecretKind.INVITATION]
     for one in ENDPOINTS:
         path = PREFIX + one.path.replace("{name}", "L").replace("{about}", "1")
@@ -135,7 +137,7 @@ def test_a_participants_secret_reaches_no_other_route(home: Home, browser: Brows
 
 
 def test_a_participants_link_reads_and_answers_for_nobody_else(
-    home: Home, browser: Browser
+    home: AppState, browser: Browser
 ) -> None:
     """The secret, sent as a bearer token, then as a cookie with the key of forms that
     follows from it, opened the page of every participant and answered for them.
@@ -162,7 +164,7 @@ def test_a_participants_link_reads_and_answers_for_nobody_else(
 
 
 def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
-    home: Home, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    home: AppState, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may answer but not open a participant's page gets no page of one."""
     id = home.trial("L").ask(site="Leeds").assignments[0].id
@@ -177,7 +179,7 @@ def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
 
 @pytest.mark.parametrize("origin", ["http://trials.example", "null", "//trials.example"])
 def test_a_page_without_tls_cannot_log_a_browser_in(
-    origin: str, home: Home, browser: Browser
+    origin: str, home: AppState, browser: Browser
 ) -> None:
     """Somebody on the network answers for http:// in the name of the service, and has
     the browser send a login of their own to https://.
@@ -192,7 +194,7 @@ def test_a_page_without_tls_cannot_log_a_browser_in(
 # --- login links ----------------------------------------------------------------------
 
 
-def test_a_login_link_works_once_and_says_what_to_do(home: Home, browser: Browser) -> None:
+def test_a_login_link_works_once_and_says_what_to_do(home: AppState, browser: Browser) -> None:
     code = make_secrets(home)[SecretKind.LOGIN_CODE]
     first = browser.log_in(code)
     assert first.status_code == 303
@@ -205,30 +207,30 @@ def test_a_login_link_works_once_and_says_what_to_do(home: Home, browser: Browse
 
 
 def test_a_login_link_expires(
-    home: Home, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    home: AppState, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = make_secrets(home)[SecretKind.LOGIN_CODE]
-    now = home.doors.now()
-    monkeypatch.setattr(type(home.doors), "_now", lambda *_: now + 15 * 60 + 1)
+    now = home.token_table.now()
+    monkeypatch.setattr(type(home.token_table), "_now", lambda *_: now + 15 * 60 + 1)
     assert home.tokens.find_code(code) is None
     found = browser.log_in(code)
     assert found.status_code == 403
     assert "older than 15 minutes" in found.text
 
 
-def test_a_login_link_ends_with_its_token(home: Home, browser: Browser) -> None:
+def test_a_login_link_ends_with_its_token(home: AppState, browser: Browser) -> None:
     _, token = home.tokens.make("a manager", "manager", "a test")
     code = home.tokens.make_code(token)
     home.tokens.revoke(token.number, "a test")
     assert browser.log_in(code).status_code == 403
 
 
-def test_two_who_press_at_once_are_not_both_logged_in(home: Home) -> None:
+def test_two_who_press_at_once_are_not_both_logged_in(home: AppState) -> None:
     code = make_secrets(home)[SecretKind.LOGIN_CODE]
     assert [home.tokens.use_code(code) for _ in range(2)] == [True, False]
 
 
-def test_the_cookie_of_a_login_belongs_to_this_host(home: Home, browser: Browser) -> None:
+def test_the_cookie_of_a_login_belongs_to_this_host(home: AppState, browser: Browser) -> None:
     secrets = make_secrets(home)
     said = browser.log_in(secrets[SecretKind.TOKEN]).headers["set-cookie"]
     assert said.startswith(f"{SECURE_LOGIN_COOKIE}={SecretKind.LOGIN.prefix}")
@@ -240,7 +242,7 @@ def test_the_cookie_of_a_login_belongs_to_this_host(home: Home, browser: Browser
     assert browser.send("GET", "/t/L", headers=planted).status_code == 303, "not over TLS"
 
 
-def test_a_login_over_another_login_asks_first(home: Home, browser: Browser) -> None:
+def test_a_login_over_another_login_asks_first(home: AppState, browser: Browser) -> None:
     """A link that somebody sends must not change who enters outcomes here."""
     tokens = home.tokens
     mine, _ = tokens.make("Ada", "manager", "a test")
@@ -263,13 +265,13 @@ def test_a_login_over_another_login_asks_first(home: Home, browser: Browser) -> 
     assert tokens.find_login(before) is None, "the former login has ended"
 
 
-def test_a_login_with_the_same_token_is_not_asked_about(home: Home, browser: Browser) -> None:
+def test_a_login_with_the_same_token_is_not_asked_about(home: AppState, browser: Browser) -> None:
     secret, token = home.tokens.make("Ada", "manager", "a test")
     assert browser.log_in(secret).status_code == 303
     assert browser.log_in(home.tokens.make_code(token)).status_code == 303
 
 
-def test_a_manager_makes_another_login_link_for_staff(home: Home, browser: Browser) -> None:
+def test_a_manager_makes_another_login_link_for_staff(home: AppState, browser: Browser) -> None:
     site = home.tokens.make("Leeds staff", "site", "a test", "L", "Leeds")[1]
     invitation = make_secrets(home)[SecretKind.INVITATION]
     answers = home.tokens.find_invitation(invitation)

@@ -24,16 +24,16 @@ import pytest
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.errors import MissingExtraError
 from discreet.service import observability
-from discreet.service.limits import Bounds
+from discreet.service.limits import LimitConfig
 from discreet.service.server import (
     IN_THE_CLEAR,
-    Place,
+    ServerConfig,
     is_loopback,
     login_link,
     make_server,
-    open_door,
+    open_listener,
 )
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from tests.support.service import Service, running, serving, wait_for
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -168,33 +168,33 @@ def test_what_cannot_be_is_refused(words: list[str], says: str, tmp_path: Path) 
 
 def test_a_port_that_is_taken_is_said() -> None:
     with (
-        open_door(Place(port=0)) as door,
+        open_listener(ServerConfig(port=0)) as door,
         pytest.raises(InvalidInputError, match=r"another program uses this port.*--port"),
     ):
-        open_door(Place(port=door.getsockname()[1]))
+        open_listener(ServerConfig(port=door.getsockname()[1]))
 
 
 def test_answers_are_not_held_back_for_an_acknowledgement() -> None:
     """Else a small answer in two pieces waits 40 ms for the other side."""
-    with open_door(Place(port=0)) as door, socket.create_connection(door.getsockname()):
+    with open_listener(ServerConfig(port=0)) as door, socket.create_connection(door.getsockname()):
         taken, _ = door.accept()
         with taken:
             assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_places() -> None:
-    assert Place().url == "http://127.0.0.1:8642"
-    assert Place("::1", 1).url == "http://[::1]:1"
-    assert Place("h", 1, "c", "k").url == "https://h:1"
-    assert login_link(Place(), "discreet_a") == "http://127.0.0.1:8642/login#discreet_a"
+    assert ServerConfig().url == "http://127.0.0.1:8642"
+    assert ServerConfig("::1", 1).url == "http://[::1]:1"
+    assert ServerConfig("h", 1, "c", "k").url == "https://h:1"
+    assert login_link(ServerConfig(), "discreet_a") == "http://127.0.0.1:8642/login#discreet_a"
     for host, own in (("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True)):
         assert is_loopback(host) is own
-        assert not Place(host).in_the_clear
+        assert not ServerConfig(host).in_the_clear
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
         assert not is_loopback(host)
-        assert Place(host).in_the_clear
-        assert not Place(host, 1, "c", "k").in_the_clear
-        assert not Place(host, behind_proxy=True).in_the_clear
+        assert ServerConfig(host).in_the_clear
+        assert not ServerConfig(host, 1, "c", "k").in_the_clear
+        assert not ServerConfig(host, behind_proxy=True).in_the_clear
     assert "--tls-cert" in IN_THE_CLEAR
 
 
@@ -279,7 +279,7 @@ def test_streams_end_cleanly_when_it_ends(service: Service) -> None:
 
 
 def test_nobody_is_waited_for_who_is_idle(tmp_path: Path) -> None:
-    bounds = Bounds(idle=3600, grace=3600)
+    bounds = LimitConfig(idle=3600, grace=3600)
     with httpx.Client() as idle, serving(f"sqlite:///{tmp_path}/trials.db", bounds) as service:
         assert idle.get(f"{service.base_url}/healthz").status_code == 200
 
@@ -291,7 +291,7 @@ def test_it_is_not_ready_without_its_database(
         raise InvalidInputError("gone")
 
     assert httpx.get(f"{service.base_url}/readyz").status_code == 200
-    monkeypatch.setattr(service.home.doors, "try_to_write", fail)
+    monkeypatch.setattr(service.home.token_table, "try_to_write", fail)
     monkeypatch.setattr("discreet.service.state.FRESH", 0.0)
     assert httpx.get(f"{service.base_url}/readyz").status_code == 503
     assert httpx.get(f"{service.base_url}/healthz").status_code == 200
@@ -383,7 +383,7 @@ def test_a_line_is_one_line_whatever_it_holds() -> None:
 @pytest.mark.parametrize(("behind", "kept"), [(True, True), (False, False)])
 def test_a_proxy_is_believed_if_it_was_announced(behind: bool, kept: bool, tmp_path: Path) -> None:
     headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
-    home = Home(f"sqlite:///{tmp_path}/trials.db")
+    home = AppState(f"sqlite:///{tmp_path}/trials.db")
     seen = list[str]()
     admit = home.limits.admit
 
@@ -392,7 +392,7 @@ def test_a_proxy_is_believed_if_it_was_announced(behind: bool, kept: bool, tmp_p
         admit(scope, token, is_wrong)
 
     home.limits.admit = watched  # type: ignore[method-assign]
-    server = make_server(home, Place(port=0, behind_proxy=behind))
+    server = make_server(home, ServerConfig(port=0, behind_proxy=behind))
     with running(server) as base_url:
         answer = httpx.get(f"{base_url}/api/v1/trials", headers=headers)
     assert ("strict-transport-security" in answer.headers) is kept

@@ -1,4 +1,4 @@
-"""Tokens: made by commands, used by callers, of no use when they are revoked."""
+"""TokenStore: made by commands, used by callers, of no use when they are revoked."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
-from discreet.service.auth import Tokens
+from discreet.service.auth import TokenStore
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
 from discreet.trials.store.database import Database
 from discreet.trials.store.tokens import TokenTable
@@ -35,10 +35,10 @@ def place(url: str) -> str:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Tokens]:
+def opened(url: str) -> Iterator[TokenStore]:
     store = Database(url)
     try:
-        yield Tokens(TokenTable(store))
+        yield TokenStore(TokenTable(store))
     finally:
         store.close()
 
@@ -104,7 +104,7 @@ def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: A
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
     with opened(url) as tokens:
-        assert tokens.doors.list_all() == []
+        assert tokens.token_table.list_all() == []
 
 
 def test_a_site_that_the_trial_does_not_have_is_refused(url: str) -> None:

@@ -29,8 +29,8 @@ from starlette.requests import Request
 
 from discreet.cli import main as discreet
 from discreet.service.api import HEAD, KEY, request_key
-from discreet.service.auth import Visitor
-from discreet.service.state import Home
+from discreet.service.auth import Principal
+from discreet.service.state import AppState
 from discreet.trials.store import schema
 from discreet.trials.store.tokens import Token
 from discreet.trials.trial import Trial
@@ -203,7 +203,7 @@ def store_key(key: str) -> str:
     """What the store calls the request of a key, of the manager."""
     token = Token(0, "", MANAGER, None, None, None, 0, "", None, None, None)
     scope = {"type": "http", "headers": [(KEY.encode(), key.encode())]}
-    return str(request_key(Request(scope), Visitor(token)))
+    return str(request_key(Request(scope), Principal(token)))
 
 
 def outage(
@@ -221,7 +221,7 @@ def outage(
     what they wrote down, and what went wrong for them.
     """
     trial = storm.create(url, kind)
-    with closing(Home(url)) as here:
+    with closing(AppState(url)) as here:
         token = here.tokens.make("clients", MANAGER, "an outage")[0]
     rng, log = random.Random(seed), storm.Log(folder / f"outage-{kind}.log")
     servers = Servers(url, folder, rng, many, plant)

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from discreet.service.app import make_app
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0
@@ -45,7 +45,7 @@ class Far:
         self.forget = False
         """Whether the heads that callers know are not looked at."""
         self._server: uvicorn.Server | None = None
-        home = Home(url)
+        home = AppState(url)
         self.secret = home.tokens.make("the manager", MANAGER, "a test")[0]
         home.close()
 
@@ -55,7 +55,7 @@ class Far:
 
     def token(self, role: str, **scope: Any) -> str:
         """The secret of a new token."""
-        home = Home(self.url)
+        home = AppState(self.url)
         try:
             return home.tokens.make(f"a {role}", role, "a test", **scope)[0]
         finally:
@@ -63,7 +63,7 @@ class Far:
 
     def start(self) -> None:
         door = socket.create_server(("127.0.0.1", self.port))
-        app: Any = self._unreliable(make_app(Home(self.url)))
+        app: Any = self._unreliable(make_app(AppState(self.url)))
         files = self.tls or (None, None)
         tls: Any = dict(zip(("ssl_certfile", "ssl_keyfile"), files, strict=True))
         config = uvicorn.Config(app, lifespan="on", log_config=None, access_log=False, **tls)

@@ -10,7 +10,7 @@ import httpx
 import uvicorn
 
 from discreet.service.app import make_app
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 
 class Visit:
@@ -57,7 +57,7 @@ def hidden(page: str, action: str) -> dict[str, str]:
 
 
 @contextmanager
-def behind(home: Home) -> Iterator[str]:
+def behind(home: AppState) -> Iterator[str]:
     """The address of a service on this machine, in a thread of its own."""
     config = uvicorn.Config(make_app(home), port=0, log_level="critical", ws="none")
     server = uvicorn.Server(config)

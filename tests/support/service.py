@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from discreet.service.limits import Bounds
-from discreet.service.server import Place, Server, make_server
-from discreet.service.state import Home
+from discreet.service.limits import LimitConfig
+from discreet.service.server import Server, ServerConfig, make_server
+from discreet.service.state import AppState
 from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0
@@ -25,7 +25,7 @@ class Service(NamedTuple):
     """Such as http://127.0.0.1:49152, without a slash at the end."""
     secret: str
     """A manager's token, for all trials."""
-    home: Home
+    home: AppState
     server: Server
 
     @property
@@ -39,15 +39,17 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def serving(url: str, bounds: Bounds | None = None, loop: str | None = None) -> Iterator[Service]:
+def serving(
+    url: str, bounds: LimitConfig | None = None, loop: str | None = None
+) -> Iterator[Service]:
     """A service of the trials at an address, until the block ends; without limits on
     the rate of calls, unless some are given; in the usual event loop, or in one that is
     named.
     """
-    bounds = Bounds(rate=1e6, stranger_rate=1e6) if bounds is None else bounds
-    home = Home(url, bounds=bounds)
+    bounds = LimitConfig(rate=1e6, stranger_rate=1e6) if bounds is None else bounds
+    home = AppState(url, limit_config=bounds)
     secret = home.tokens.make("the tests' manager", MANAGER, "a test")[0]
-    server = make_server(home, Place(port=0, bounds=bounds))
+    server = make_server(home, ServerConfig(port=0, limit_config=bounds))
     server.config.loop = loop or server.config.loop
     with running(server) as base_url:
         yield Service(base_url, secret, home, server)

@@ -13,7 +13,7 @@ from discreet import Trial, bet_se
 from discreet.service.app import make_app
 from discreet.service.credentials import form_key
 from discreet.service.pages.base import LOGIN_COOKIE
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 ARMS = ("usual", "new", "third")
 
@@ -54,7 +54,7 @@ class Service:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.home = Home(url)
+        self.home = AppState(url)
         self.app = make_app(self.home)
         self.loop = asyncio.new_event_loop()
         self.clients: list[httpx.AsyncClient] = []

@@ -13,7 +13,7 @@ import pytest
 
 from discreet import dp_se
 from discreet.errors import StoreError
-from discreet.service.server import do_what_is_due
+from discreet.service.server import make_due_releases
 from discreet.trials.store import schema
 from discreet.trials.store.dialect import make_dialect
 from discreet.trials.trial import Trial
@@ -144,7 +144,7 @@ def test_a_service_finishes_the_erasure_of_others(url: str, trial: Trial, by: st
         service.home.trial("colours")
         rows = release_elsewhere(url, trial)
         if by == "clock":
-            do_what_is_due(service.home)
+            make_due_releases(service.home)
         else:
             path = f"{service.base_url}/api/v1/trials/colours/expire"
             httpx.post(path, headers=service.headers).raise_for_status()
@@ -165,7 +165,7 @@ def test_a_service_finishes_its_own_erasure(url: str, trial: Trial) -> None:
             httpx.post(f"{api}/tell", json={"outcomes": {ids[-1]: 1}}, headers=service.headers)
             assert trial.status().erasing
             assert find_outcomes(url, rows) == len(rows) > 200
-        do_what_is_due(service.home)
+        make_due_releases(service.home)
         assert find_outcomes(url, rows) == 0
 
 

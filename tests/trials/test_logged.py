@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from discreet import LoggedOutcomesWarning
 from discreet.cli import main
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.store import schema
 from discreet.trials.store.dialect import make_dialect
 from discreet.trials.trial import Trial
@@ -120,7 +120,7 @@ def test_the_command_line_and_the_service_say_it_once(url: str) -> None:
         assert "log_parameter_max_length = 0" in found.stderr
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            home = Home(url)
+            home = AppState(url)
             home.trial("colours")
             home.close()
         assert len([one for one in told if one.category is LoggedOutcomesWarning]) == 1

@@ -17,7 +17,7 @@ from discreet import ErasingWarning, bet_se, ctb_tt, list_trials, verify_transcr
 from discreet.cli import main
 from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.store.dialect import PostgreSQL, make_dialect
 from discreet.trials.store.grants import make_grants
 from discreet.trials.store.postgresql import Rights, read_rights
@@ -243,12 +243,12 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
     place = roles["owner"].rpartition("%3D")[2]
     direct(roles["owner"], make_grants(services=["the-manager"], schema=place))
     create(roles["manager"])
-    with closing(Home(roles["manager"])) as home:
+    with closing(AppState(roles["manager"])) as home:
         secret, made = home.tokens.make("a nurse", "site", "a test", "colours", "Leeds")
         assert home.tokens.find_token(secret) is not None
         assert home.tokens.use_code(home.tokens.make_code(made, "a test"))
         assert home.tokens.find_login(home.tokens.log_in(made)) is not None
-        home.doors.publish("colours", "a test")
+        home.token_table.publish("colours", "a test")
         assert home.published("colours")
         assert home.tokens.revoke(made.number, "a test")
         home.trial("colours").ask(1)
@@ -269,12 +269,12 @@ def test_a_service_of_before_has_the_script_run_again(roles: dict[str, str]) -> 
     """
     script = make_grants(services=["the-manager"], schema=roles["owner"].rpartition("%3D")[2])
     direct(roles["owner"], script)
-    with closing(Home(roles["manager"])) as home:
+    with closing(AppState(roles["manager"])) as home:
         secret, _ = home.tokens.make("a nurse", "monitor", "a test")
     direct(roles["owner"], "DROP TABLE discreet_login_codes")
-    refused(lambda: Home(roles["manager"]))
+    refused(lambda: AppState(roles["manager"]))
     direct(roles["owner"], script)
-    with closing(Home(roles["manager"])) as home:
+    with closing(AppState(roles["manager"])) as home:
         assert home.tokens.find_token(secret) is not None
 
 

@@ -276,12 +276,12 @@ def _served(url: str, name: str) -> Iterator[str]:
     """The address of a service of the trials, until it is left; the trial is
     published.
     """
-    from discreet.service.server import Place, make_server, open_door
-    from discreet.service.state import Home
+    from discreet.service.server import ServerConfig, make_server, open_listener
+    from discreet.service.state import AppState
 
-    place = Place(port=0)
-    with open_door(place) as door, closing(Home(url, who="discreet demo")) as home:
-        home.doors.publish(name, "discreet demo")
+    place = ServerConfig(port=0)
+    with open_listener(place) as door, closing(AppState(url, who="discreet demo")) as home:
+        home.token_table.publish(name, "discreet demo")
         server = make_server(home, place)
         thread = threading.Thread(target=server.run, args=([door],), name="service")
         thread.start()

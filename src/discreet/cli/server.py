@@ -15,7 +15,7 @@ from discreet.errors import InvalidInputError
 from discreet.validation import quote
 
 if TYPE_CHECKING:
-    from discreet.service.auth import Tokens
+    from discreet.service.auth import TokenStore
 
 
 @click.group(
@@ -27,14 +27,14 @@ def token() -> None:
 
 
 @contextmanager
-def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
-    from discreet.service.auth import Tokens
+def _tokens(url: str, must_exist: bool = True) -> Iterator["TokenStore"]:
+    from discreet.service.auth import TokenStore
     from discreet.trials.store.database import Database
     from discreet.trials.store.tokens import TokenTable
 
     store = Database(url, must_exist)
     try:
-        yield Tokens(TokenTable(store))
+        yield TokenStore(TokenTable(store))
     finally:
         store.close()
 
@@ -63,7 +63,7 @@ def create(
 ) -> None:
     """Make a token. Its secret is printed now and never again."""
     with _tokens(url, must_exist=False) as tokens:
-        store = tokens.doors.database
+        store = tokens.token_table.database
         if trial is not None and trial not in store.list_names():
             raise InvalidInputError(
                 f"there is no trial {quote(trial)} in {store.label}: discreet trial list shows "
@@ -103,7 +103,7 @@ def list_all(url: str, as_json: bool) -> None:
     from discreet.trials.store.tokens import Token
 
     with _tokens(url) as tokens:
-        found, now = tokens.doors.list_all(), tokens.doors.now()
+        found, now = tokens.token_table.list_all(), tokens.token_table.now()
     rows = [{**asdict(one), "valid": one.is_valid(now)} for one in found]
     if answer({"tokens": rows}, as_json, rows, (*names_of(Token), "valid")):
         return
@@ -131,7 +131,7 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 def revoke(number: int, url: str, as_json: bool) -> None:
     """Revoke a token, and log out everybody who logged in with it."""
     with _tokens(url) as tokens:
-        if not tokens.revoke(number, tokens.doors.database.user):
+        if not tokens.revoke(number, tokens.token_table.database.user):
             raise InvalidInputError(
                 f"there is no token {number}: discreet token list shows all tokens"
             )
@@ -188,12 +188,14 @@ def serve(
     from discreet.reports.charts import require_matplotlib
     from discreet.service import observability
     from discreet.service import server as service
-    from discreet.service.limits import Bounds
+    from discreet.service.limits import LimitConfig
 
     require_matplotlib()
     if not 0 < rate < float("inf"):
         raise InvalidInputError("rate must be a positive number of calls per second")
-    place = service.Place(host, port, tls_cert, tls_key, behind_proxy, Bounds(rate=rate))
+    place = service.ServerConfig(
+        host, port, tls_cert, tls_key, behind_proxy, LimitConfig(rate=rate)
+    )
     observability.start_logs(log or ("text" if sys.stderr.isatty() else "json"))
     with quiet_warnings():
         service.serve(url, place, click.echo, lambda words: click.echo(words, err=True))

@@ -15,10 +15,10 @@ from starlette.routing import Route
 from starlette.types import Send
 
 from discreet.errors import InvalidInputError
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint
 from discreet.service.middleware import REPORT_POLICY
-from discreet.service.state import Computation, Home
+from discreet.service.state import AppState, Computation
 from discreet.trials.names import MAX_NAME_LENGTH, unquote_name
 from discreet.trials.record import Head
 from discreet.trials.verbs import KeyBody, Verb
@@ -42,17 +42,17 @@ def bearer_of(request: Request) -> str:
     return said.strip() if kind.lower() == "bearer" else ""
 
 
-async def visitor_of(home: Home, request: Request) -> Visitor:
+async def authenticate(app_state: AppState, request: Request) -> Principal:
     """Whoever calls, by its bearer token; one that is wrong may do nothing, not even
     what anyone may.
     """
     secret = bearer_of(request)
-    token = home.tokens.find_recent(secret) if secret else None
+    token = app_state.tokens.find_recent(secret) if secret else None
     if secret and token is None:
-        token = await home.token_of(secret)
+        token = await app_state.token_of(secret)
     is_wrong = bool(secret) and token is None
-    home.limits.admit(request.scope, token, is_wrong)
-    return Visitor(token, wrong=is_wrong)
+    app_state.limits.admit(request.scope, token, is_wrong)
+    return Principal(token, wrong=is_wrong)
 
 
 def key_of(request: Request) -> str | None:
@@ -66,19 +66,19 @@ def key_of(request: Request) -> str | None:
     return key
 
 
-def request_key(request: Request, visitor: Visitor) -> str | None:
+def request_key(request: Request, principal: Principal) -> str | None:
     """The store's key of a request: the caller's own, apart from those of callers from
     elsewhere.
     """
     key = key_of(request)
-    return None if key is None else scoped_key(key, visitor)
+    return None if key is None else scoped_key(key, principal)
 
 
-def scoped_key(key: str, visitor: Visitor) -> str:
-    """Return the key of a visitor as it is stored: a hash in which role, site and key,
+def scoped_key(key: str, principal: Principal) -> str:
+    """Return the key of a principal as it is stored: a hash in which role, site and key,
     of which the first two have no line breaks, cannot be taken for each other.
     """
-    scope = f"{visitor.role}\n{visitor.site or ''}\n{key}"
+    scope = f"{principal.role}\n{principal.site or ''}\n{key}"
     return hashlib.sha256(scope.encode()).hexdigest()
 
 
@@ -92,14 +92,14 @@ def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
     return found
 
 
-def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def served(app_state: AppState, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     """Return the function that serves requests of an endpoint."""
     decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
 
     async def serve(request: Request) -> Response:
-        visitor, name = await visitor_of(home, request), trial_in_path(request)
-        if not visitor.may(endpoint.action, name or None):
-            await check(home, visitor, endpoint.action, name)
+        principal, name = await authenticate(app_state, request), trial_in_path(request)
+        if not principal.may(endpoint.action, name or None):
+            await check(app_state, principal, endpoint.action, name)
         content, headers = await request.body(), request.headers
         try:
             body = None if decoder is None else decoder.decode(content or b"{}")
@@ -108,42 +108,42 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 "this is nested more deeply than anything the service accepts"
             ) from None
         query = query_of(request, endpoint) if request.scope["query_string"] else {}
-        trial = home.open_trials.get(name)
+        trial = app_state.open_trials.get(name)
         if trial is None and name:
-            trial = await home.run(home.trial, name)
+            trial = await app_state.run(app_state.trial, name)
         if trial is not None and (text := headers.get(HEAD)) is not None:
             head = Head.parse(text)
             if not trial.is_known(head):
-                await home.run(trial.check_known, head)
+                await app_state.run(trial.check_known, head)
         if isinstance(endpoint.work, Verb):
             assert trial is not None
-            key = request_key(request, visitor) if KEY in headers else None
+            key = request_key(request, principal) if KEY in headers else None
             if isinstance(body, KeyBody):
-                body = KeyBody(scoped_key(body.key, visitor))
-            result = await trial.call(endpoint.work, body, key, visitor)
+                body = KeyBody(scoped_key(body.key, principal))
+            result = await trial.call(endpoint.work, body, key, principal)
         else:
             number = request.path_params.get("number", "")
             after = headers.get("last-event-id", "")
-            call = Call(home, visitor, name, number, body, query, after)
-            result = await home.run(endpoint.work, call)
+            call = Call(app_state, principal, name, number, body, query, after)
+            result = await app_state.run(endpoint.work, call)
         if isinstance(result, Computation):
-            result = await home.compute(result)
+            result = await app_state.compute(result)
         if endpoint.method != "GET" and name:
-            home.changed(name)
+            app_state.changed(name)
         if isinstance(result, AsyncIterator):
-            home.limits.begin_stream(request.scope)
-        sees_head = trial is not None and visitor.may("status", name)
+            app_state.limits.begin_stream(request.scope)
+        sees_head = trial is not None and principal.may("status", name)
         return answer(endpoint, result, str(trial.head) if trial and sees_head else None)
 
     return serve
 
 
-async def check(home: Home, visitor: Visitor, action: str, name: str) -> None:
-    """Refuse what the visitor may not do."""
-    if visitor.may(action, name or None):
+async def check(app_state: AppState, principal: Principal, action: str, name: str) -> None:
+    """Refuse what the principal may not do."""
+    if principal.may(action, name or None):
         return
-    published = bool(name) and await home.run(home.published, name)
-    visitor.check(action, name or None, published)
+    published = bool(name) and await app_state.run(app_state.published, name)
+    principal.check(action, name or None, published)
 
 
 def answer(endpoint: Endpoint, found: Any, head: str | None = None) -> Response:
@@ -170,8 +170,9 @@ class Stream(StreamingResponse):
             await super().stream_response(send)
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """The API."""
     return [
-        Route(f"{PREFIX}{one.path}", served(home, one), methods=[one.method]) for one in ENDPOINTS
+        Route(f"{PREFIX}{one.path}", served(app_state, one), methods=[one.method])
+        for one in ENDPOINTS
     ]

@@ -12,19 +12,19 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from discreet.service import api, observability, openapi, pages
-from discreet.service.api import visitor_of
-from discreet.service.auth import Visitor
+from discreet.service.api import authenticate
+from discreet.service.auth import Principal
 from discreet.service.middleware import RequestMiddleware
 from discreet.service.pages.base import OWN_NAMES, missing_page
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What a proxy adds to a call that it hands on."""
 
 
-def make_app(home: Home) -> Starlette:
+def make_app(app_state: AppState) -> Starlette:
     """Return the service of a store as an ASGI application."""
-    served = routes(home)
+    served = routes(app_state)
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -32,17 +32,17 @@ def make_app(home: Home) -> Starlette:
             path = request.scope["route"].path
             methods = set[str]().union(*(one.methods or () for one in served if one.path == path))
             error.headers = {"Allow": ", ".join(sorted(methods))}
-        return await missing_page(home, request, error)
+        return await missing_page(app_state, request, error)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        home.stop()
-        home.close()
+        app_state.stop()
+        app_state.close()
 
     app = Starlette(
         routes=served,
-        middleware=[Middleware(RequestMiddleware, home=home)],
+        middleware=[Middleware(RequestMiddleware, app_state=app_state)],
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
     )
@@ -50,26 +50,26 @@ def make_app(home: Home) -> Starlette:
     return app
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """Return all routes, those first that are called most: each is tried in turn."""
-    return [*api.routes(home), *_about(home), *openapi.routes(), *pages.routes(home)]
+    return [*api.routes(app_state), *_about(app_state), *openapi.routes(), *pages.routes(app_state)]
 
 
-def _about(home: Home) -> list[Route]:
+def _about(app_state: AppState) -> list[Route]:
     """What the service tells of itself."""
 
     async def healthy(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def ready(_: Request) -> Response:
-        if not await home.is_writable():
+        if not await app_state.is_writable():
             return PlainTextResponse("the database cannot be used now\n", 503)
         return PlainTextResponse("ready\n")
 
     async def measured(request: Request) -> Response:
         if not from_here(request):
-            check_whole_manager(await visitor_of(home, request))
-        return Response(home.metrics.text(), media_type=observability.TYPE)
+            check_whole_manager(await authenticate(app_state, request))
+        return Response(app_state.metrics.text(), media_type=observability.TYPE)
 
     return [
         Route("/healthz", healthy),
@@ -78,9 +78,9 @@ def _about(home: Home) -> list[Route]:
     ]
 
 
-def check_whole_manager(visitor: Visitor) -> None:
+def check_whole_manager(principal: Principal) -> None:
     """Refuse who is not the manager of all trials."""
-    visitor.check("create", None)
+    principal.check("create", None)
 
 
 def from_here(request: Request) -> bool:

@@ -35,14 +35,14 @@ class _Found(NamedTuple):
     until: float
 
 
-class Tokens:
+class TokenStore:
     """The tokens of a service."""
 
-    def __init__(self, doors: TokenTable) -> None:
-        self.doors = doors
+    def __init__(self, token_table: TokenTable) -> None:
+        self.token_table = token_table
         self._lock = threading.Lock()
         self._known: dict[bytes, _Found] = {}
-        """Tokens found a moment ago, by the hash of their secret: hashes of different
+        """TokenStore found a moment ago, by the hash of their secret: hashes of different
         kinds never meet, since each kind has a hash domain of its own.
         """
         self._noted: dict[int, float] = {}
@@ -63,18 +63,18 @@ class Tokens:
         name = _check_name(name)
         _check_scope(role, trial, site, person)
         site = read_site(site)
-        expires = None if days is None else self.doors.now() + 86_400 * _check_days(days)
+        expires = None if days is None else self.token_table.now() + 86_400 * _check_days(days)
         kind = SecretKind.INVITATION if role == PARTICIPANT else SecretKind.TOKEN
         secret = new_secret(kind)
         new = Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
-        return secret, self.doors.add(hash_secret(kind, secret), new)
+        return secret, self.token_table.add(hash_secret(kind, secret), new)
 
     def make_first(self) -> tuple[str, Token] | None:
         """Make a manager's token for a service that never had one; else None. It is
         printed, and what a service prints is often kept in a log: a later start, when
         all have expired, must not make another one unasked.
         """
-        if any(token.role == MANAGER for token in self.doors.list_all()):
+        if any(token.role == MANAGER for token in self.token_table.list_all()):
             return None
         return self.make("first manager", MANAGER, "discreet serve")
 
@@ -83,7 +83,7 @@ class Tokens:
         of this number.
         """
         try:
-            return self.doors.revoke(number, by)
+            return self.token_table.revoke(number, by)
         finally:
             self._forget_found()
 
@@ -91,15 +91,15 @@ class Tokens:
 
     def find_token(self, secret: str) -> Token | None:
         """Return the token that a program or a member of staff holds, if it works."""
-        return self._find(SecretKind.TOKEN, secret, self.doors.find)
+        return self._find(SecretKind.TOKEN, secret, self.token_table.find)
 
     def find_invitation(self, secret: str) -> Token | None:
         """Return the invitation that a participant holds, if it works."""
-        return self._find(SecretKind.INVITATION, secret, self.doors.find)
+        return self._find(SecretKind.INVITATION, secret, self.token_table.find)
 
     def find_login(self, login: str) -> Token | None:
         """Return the token that a browser has logged in with, if it works."""
-        return self._find(SecretKind.LOGIN, login, self.doors.find_login)
+        return self._find(SecretKind.LOGIN, login, self.token_table.find_login)
 
     def find_code(self, code: str) -> Token | None:
         """Return the token that a login code stands for, if the code can be used. The
@@ -107,8 +107,8 @@ class Tokens:
         """
         if not is_kind(SecretKind.LOGIN_CODE, code):
             return None
-        token = self.doors.find_code(hash_secret(SecretKind.LOGIN_CODE, code))
-        return token if token is not None and token.is_valid(self.doors.now()) else None
+        token = self.token_table.find_code(hash_secret(SecretKind.LOGIN_CODE, code))
+        return token if token is not None and token.is_valid(self.token_table.now()) else None
 
     def find_recent(self, secret: str) -> Token | None:
         """Return the token of a secret if it was found a moment ago, without reading
@@ -123,12 +123,12 @@ class Tokens:
     def log_in(self, token: Token) -> str:
         """Make a login for a browser."""
         login = new_secret(SecretKind.LOGIN)
-        self.doors.log_in(hash_secret(SecretKind.LOGIN, login), token.number, LOGIN_SECONDS)
+        self.token_table.log_in(hash_secret(SecretKind.LOGIN, login), token.number, LOGIN_SECONDS)
         return login
 
     def log_out(self, login: str) -> None:
         """End a login."""
-        self.doors.log_out(hash_secret(SecretKind.LOGIN, login))
+        self.token_table.log_out(hash_secret(SecretKind.LOGIN, login))
         self._forget_found()
 
     def make_code(self, token: Token, by: str | None = None) -> str:
@@ -136,12 +136,14 @@ class Tokens:
         of the token, the audit trail says so.
         """
         code = new_secret(SecretKind.LOGIN_CODE)
-        self.doors.add_code(hash_secret(SecretKind.LOGIN_CODE, code), token, 60 * CODE_MINUTES, by)
+        self.token_table.add_code(
+            hash_secret(SecretKind.LOGIN_CODE, code), token, 60 * CODE_MINUTES, by
+        )
         return code
 
     def use_code(self, code: str) -> bool:
         """Use up a login code; return whether this call was the first to use it."""
-        return self.doors.use_code(hash_secret(SecretKind.LOGIN_CODE, code))
+        return self.token_table.use_code(hash_secret(SecretKind.LOGIN_CODE, code))
 
     # --- how --------------------------------------------------------------------------
 
@@ -156,7 +158,7 @@ class Tokens:
             known = self._known.get(hash)
         if known is None or known.until < time.monotonic():
             token = look_up(hash)
-            if token is None or not token.is_valid(self.doors.now()):
+            if token is None or not token.is_valid(self.token_table.now()):
                 return None
             known = _Found(token, time.monotonic() + REMEMBERED)
             with self._lock:
@@ -177,7 +179,7 @@ class Tokens:
             if now - self._noted.get(number, -USED) < USED:
                 return
             self._noted[number] = now
-        self.doors.note_use(number)
+        self.token_table.note_use(number)
 
 
 def _check_name(name: str) -> str:
@@ -257,7 +259,7 @@ class NotHereError(InvalidInputError):
 
 
 @dataclass(frozen=True)
-class Visitor:
+class Principal:
     """Whoever makes a call, by the token it has; None: anyone."""
 
     token: Token | None = None

@@ -19,7 +19,7 @@ class _Place(Generic[Found]):
     at: float = 0.0
 
 
-class Remembered(Generic[Found]):
+class OnceCache(Generic[Found]):
     """The last few values by their key; each is computed by the first who asks, while
     others who ask for the same wait for it.
     """

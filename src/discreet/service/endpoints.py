@@ -15,8 +15,8 @@ import msgspec
 from discreet.errors import InvalidInputError, RoundedWarning
 from discreet.reports.trial import trial_page
 from discreet.reports.trial_data import check_control
-from discreet.service.auth import NotHereError, Visitor
-from discreet.service.state import Computation, Home, ServedTrial, invite, link_path, script_for
+from discreet.service.auth import NotHereError, Principal
+from discreet.service.state import AppState, Computation, ServedTrial, invite, link_path, script_for
 from discreet.strategies.presets import explain_rounding, find_preset, list_levels
 from discreet.strategies.strategy import Strategy
 from discreet.trials.listing import ListedTrial
@@ -83,7 +83,7 @@ class Invite(Body):
     days: float = 7.0
 
 
-class Invited(msgspec.Struct):
+class Invitation(msgspec.Struct):
     """An invitation: the link is shown here and nowhere else."""
 
     link: str
@@ -101,7 +101,7 @@ class NewToken(Body):
     days: float | None = None
 
 
-class Opened(msgspec.Struct):
+class ProtocolResult(msgspec.Struct):
     """A trial, for whoever comes back to it."""
 
     protocol: dict[str, Any]
@@ -114,7 +114,7 @@ class Opened(msgspec.Struct):
     site: str | None
 
 
-class Warned(msgspec.Struct):
+class LibraryWarning(msgspec.Struct):
     """A warning of the library, such as `RoundedWarning`, and what it says."""
 
     kind: str
@@ -125,10 +125,10 @@ class Warned(msgspec.Struct):
 class StartedStatus(Status):
     """A trial that was started, and what its manager should know of it."""
 
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[LibraryWarning, ...] = ()
 
 
-class MadeToken(msgspec.Struct):
+class NewTokenResult(msgspec.Struct):
     """A token that was made: the secret is shown here and nowhere else."""
 
     secret: str
@@ -166,7 +166,7 @@ class StartedTrial(NamedTuple):
 
     name: str
     """As it is kept."""
-    warnings: tuple[Warned, ...]
+    warnings: tuple[LibraryWarning, ...]
 
 
 def strategy_of(said: dict[str, Any]) -> Strategy:
@@ -186,13 +186,15 @@ def strategy_of(said: dict[str, Any]) -> Strategy:
         raise InvalidInputError(f"{name} does not take one of these: {known}") from None
 
 
-def start_trial(home: Home, who: str, strategy: Strategy, said: dict[str, Any]) -> StartedTrial:
+def start_trial(
+    app_state: AppState, who: str, strategy: Strategy, said: dict[str, Any]
+) -> StartedTrial:
     """Start a trial with the settings of `Trial.create`, or continue it."""
     settings = {**said, "script": script_for(strategy)}
     protocol = new_protocol(strategy=strategy, **settings)
-    start(home.url, protocol, who)
+    start(app_state.url, protocol, who)
     words = explain_rounding(strategy, protocol.scale.is_numbers)
-    warned = (Warned(RoundedWarning.__name__, words),) if words else ()
+    warned = (LibraryWarning(RoundedWarning.__name__, words),) if words else ()
     return StartedTrial(protocol.name, warned)
 
 
@@ -202,8 +204,8 @@ PREFIX = "/api/v1"
 class Call(NamedTuple):
     """One call of an endpoint."""
 
-    home: Home
-    visitor: Visitor
+    app_state: AppState
+    principal: Principal
     name: str
     """The trial it is about, or empty."""
     number: str
@@ -216,7 +218,7 @@ class Call(NamedTuple):
     @property
     def trial(self) -> ServedTrial:
         """The trial."""
-        return self.home.trial(self.name)
+        return self.app_state.trial(self.name)
 
 
 class Endpoint(NamedTuple):
@@ -253,38 +255,40 @@ class Endpoint(NamedTuple):
 
 def list_trials(call: Call) -> list[ListedTrial]:
     """List the trials within reach, and the state of each."""
-    return call.home.listed(call.visitor)
+    return call.app_state.listed(call.principal)
 
 
 def create_trial(call: Call) -> StartedStatus:
     """Start a trial, or continue the one that has these settings."""
     said = msgspec.structs.asdict(call.body)
-    started = start_trial(call.home, call.visitor.who, strategy_of(said.pop("strategy")), said)
-    status = call.home.status(started.name, call.visitor)
+    started = start_trial(
+        call.app_state, call.principal.who, strategy_of(said.pop("strategy")), said
+    )
+    status = call.app_state.status(started.name, call.principal)
     return StartedStatus(**vars(status), warnings=started.warnings)
 
 
 def get_status(call: Call) -> msgspec.Raw:
     """Show a trial as anyone may see it."""
-    return call.home.seen(call.name, call.visitor).text()
+    return call.app_state.seen(call.name, call.principal).text()
 
 
 def stream_events(call: Call) -> AsyncIterator[bytes]:
     """Stream the public changes of a trial (server-sent events)."""
-    call.home.check_there(call.name)
-    return call.home.events.stream(call.name, call.visitor, call.after)
+    call.app_state.check_there(call.name)
+    return call.app_state.events.stream(call.name, call.principal, call.after)
 
 
-def get_protocol(call: Call) -> Opened:
+def get_protocol(call: Call) -> ProtocolResult:
     """Show what was fixed before the first participant."""
-    trial, visitor = call.trial, call.visitor
-    who = (visitor.who, visitor.role, visitor.site)
-    return Opened(trial.protocol.to_dict(), trial.protocol_hash, str(trial.head), *who)
+    trial, principal = call.trial, call.principal
+    who = (principal.who, principal.role, principal.site)
+    return ProtocolResult(trial.protocol.to_dict(), trial.protocol_hash, str(trial.head), *who)
 
 
 def _state_key(call: Call, *about: str | None) -> Hashable:
     """Return what the results about a trial depend on: its public state."""
-    status = call.home.seen(call.name, call.visitor).status
+    status = call.app_state.seen(call.name, call.principal).status
     return call.name, status.head, status.pending, status.erasing, *about
 
 
@@ -299,7 +303,7 @@ def get_report(call: Call) -> Computation:
     """Show the transcript as a page."""
     trial, control = call.trial, call.query.get("control")
     check_control(
-        control, [arm.name for arm in call.home.seen(call.name, call.visitor).status.arms]
+        control, [arm.name for arm in call.app_state.seen(call.name, call.principal).status.arms]
     )
     key = _state_key(call, "report", control)
     return Computation(key, lambda: trial_page(trial.transcript(), control))
@@ -323,15 +327,15 @@ def verify_record(call: Call) -> Computation:
         problems = (*wrong, *found.problems)
         return Verified(not problems, found.events, found.head, problems)
 
-    key = _state_key(call, "verify") if call.visitor.token is None else None
+    key = _state_key(call, "verify") if call.principal.token is None else None
     return Computation(key, trial.verify, finish)
 
 
-def invite_participant(call: Call) -> Invited:
+def invite_participant(call: Call) -> Invitation:
     """Make a link with which a participant answers once, in a trial with local trust."""
     body: Invite = call.body
-    secret, token = invite(call.home, call.visitor, call.name, body.id, body.days)
-    return Invited(link_path(secret), token)
+    secret, token = invite(call.app_state, call.principal, call.name, body.id, body.days)
+    return Invitation(link_path(secret), token)
 
 
 def get_audit_trail(call: Call) -> list[AuditRow]:
@@ -342,48 +346,48 @@ def get_audit_trail(call: Call) -> list[AuditRow]:
 
 def publish_trial(call: Call) -> Published:
     """Let anyone see the trial."""
-    call.home.publish(call.name, call.visitor.who)
+    call.app_state.publish(call.name, call.principal.who)
     return Published(True)
 
 
 def unpublish_trial(call: Call) -> Published:
     """Let only holders of tokens see the trial."""
-    call.home.doors.unpublish(call.name, call.visitor.who)
+    call.app_state.token_table.unpublish(call.name, call.principal.who)
     return Published(False)
 
 
 def list_tokens(call: Call) -> list[Token]:
     """List tokens, without secrets."""
-    return [one for one in call.home.doors.list_all() if _reaches(call.visitor, one)]
+    return [one for one in call.app_state.token_table.list_all() if _reaches(call.principal, one)]
 
 
-def make_token(call: Call) -> MadeToken:
+def make_token(call: Call) -> NewTokenResult:
     """Make a token."""
     said: NewToken = call.body
-    if call.visitor.token is not None and call.visitor.token.trial not in (None, said.trial):
+    if call.principal.token is not None and call.principal.token.trial not in (None, said.trial):
         raise InvalidInputError(
-            f"you are the manager of {call.visitor.token.trial} only: make tokens for that trial"
+            f"you are the manager of {call.principal.token.trial} only: make tokens for that trial"
         )
-    call.home.check_there(said.trial)
-    call.home.check_site(said.trial, said.site)
-    secret, token = call.home.tokens.make(
-        said.name, said.role, call.visitor.who, said.trial, said.site, said.days
+    call.app_state.check_there(said.trial)
+    call.app_state.check_site(said.trial, said.site)
+    secret, token = call.app_state.tokens.make(
+        said.name, said.role, call.principal.who, said.trial, said.site, said.days
     )
-    return MadeToken(secret, token)
+    return NewTokenResult(secret, token)
 
 
 def revoke_token(call: Call) -> Done:
     """Revoke a token."""
     number = read_whole(call.number)
-    known = {one.number: one for one in call.home.doors.list_all()}
-    if number not in known or not _reaches(call.visitor, known[number]):
+    known = {one.number: one for one in call.app_state.token_table.list_all()}
+    if number not in known or not _reaches(call.principal, known[number]):
         raise NotHereError("there is no token of this number")
-    call.home.tokens.revoke(number, call.visitor.who)
+    call.app_state.tokens.revoke(number, call.principal.who)
     return Done()
 
 
-def _reaches(visitor: Visitor, token: Token) -> bool:
-    return visitor.token is not None and visitor.token.trial in (None, token.trial)
+def _reaches(principal: Principal, token: Token) -> bool:
+    return principal.token is not None and principal.token.trial in (None, token.trial)
 
 
 T = "/trials/{name}"
@@ -399,8 +403,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/trials", "create", create_trial, StartedStatus, NewTrial),
     Endpoint("GET", T, "status", get_status, Status),
     Endpoint("GET", f"{T}/events", "events", stream_events, str, media="text/event-stream"),
-    Endpoint("GET", f"{T}/protocol", "protocol", get_protocol, Opened),
-    Endpoint("POST", f"{T}/invite", "invite", invite_participant, Invited, Invite),
+    Endpoint("GET", f"{T}/protocol", "protocol", get_protocol, ProtocolResult),
+    Endpoint("POST", f"{T}/invite", "invite", invite_participant, Invitation, Invite),
     Endpoint("GET", f"{T}/transcript", "transcript", get_transcript, dict[str, Any]),
     Endpoint(
         *("GET", f"{T}/report", "report", get_report, str),
@@ -415,6 +419,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", f"{T}/publish", "publish", publish_trial, Published),
     Endpoint("POST", f"{T}/unpublish", "publish", unpublish_trial, Published),
     Endpoint("GET", "/tokens", "tokens", list_tokens, list[Token]),
-    Endpoint("POST", "/tokens", "tokens", make_token, MadeToken, NewToken),
+    Endpoint("POST", "/tokens", "tokens", make_token, NewTokenResult, NewToken),
     Endpoint("POST", "/tokens/{number}/revoke", "tokens", revoke_token, Done),
 )

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from discreet.service import observability
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.trials.listing import find_trial
 from discreet.trials.verbs import SITE
 from discreet.validation import read_whole
 
 if TYPE_CHECKING:
-    from discreet.service.state import Home
+    from discreet.service.state import AppState
 
 POLL = 1.0
 """Seconds between two looks at a trial that others may have changed."""
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 class Listener:
     """Somebody who listens."""
 
-    visitor: Visitor
+    principal: Principal
     over: bool = False
     """Whether it may not any more."""
 
@@ -54,7 +54,7 @@ class Listener:
 class Watcher:
     """Looks at one trial, for all who listen to it."""
 
-    def __init__(self, home: "Home", name: str) -> None:
+    def __init__(self, app_state: "AppState", name: str) -> None:
         self.name = name
         self.listeners = set[Listener]()
         self.now: Change | None = None
@@ -62,13 +62,13 @@ class Watcher:
         """Whether there is no such trial any more."""
         self.news = asyncio.Event()
         """Set, and replaced, when there is something to send or to end."""
-        self._home = home
+        self._home = app_state
         self._stirred = asyncio.Event()
         self._checked = time.monotonic()
         self.task = asyncio.get_running_loop().create_task(self._watch())
 
     def stir(self) -> None:
-        """Look now."""
+        """Look for changes now."""
         self._stirred.set()
 
     def wake(self) -> None:
@@ -114,13 +114,15 @@ class Watcher:
         the trial is no longer published.
         """
         listeners = list(self.listeners)
-        tokens = {one.visitor.token.number for one in listeners if one.visitor.token is not None}
-        valid = await self._home.run(self._home.doors.find_valid, tokens)
+        tokens = {
+            one.principal.token.number for one in listeners if one.principal.token is not None
+        }
+        valid = await self._home.run(self._home.token_table.find_valid, tokens)
         published = await self._home.run(self._home.published, self.name)
         for one in listeners:
-            token = one.visitor.token
+            token = one.principal.token
             fits = token is not None and token.number in valid
-            still = one.visitor if fits else Visitor(wrong=token is not None)
+            still = one.principal if fits else Principal(wrong=token is not None)
             one.over = not still.may("events", self.name, published)
         if any(one.over for one in listeners):
             self.wake()
@@ -133,20 +135,20 @@ def _event(seq: int, said: dict[str, str | int]) -> bytes:
 class Events:
     """Who listens to which trial. Used in the event loop's thread, but for `stir`."""
 
-    def __init__(self, home: "Home") -> None:
-        self._home = home
+    def __init__(self, app_state: "AppState") -> None:
+        self._home = app_state
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watchers: dict[str, Watcher] = {}
 
-    async def stream(self, name: str, visitor: Visitor, after: str) -> AsyncIterator[bytes]:
+    async def stream(self, name: str, principal: Principal, after: str) -> AsyncIterator[bytes]:
         """What happens to a trial from now on, and how it is now, unless that is what
-        `after` names; until the visitor may not see it any more.
+        `after` names; until the principal may not see it any more.
         """
         self._loop = asyncio.get_running_loop()
         watcher = self._watchers.get(name)
         if watcher is None:
             watcher = self._watchers[name] = Watcher(self._home, name)
-        listener = Listener(visitor)
+        listener = Listener(principal)
         watcher.listeners.add(listener)
         try:
             sent = read_whole(after)
@@ -154,7 +156,7 @@ class Events:
                 news, now = watcher.news, watcher.now
                 if now is not None and now.seq != sent:
                     sent = now.seq
-                    yield now.bare if visitor.role == SITE else now.whole
+                    yield now.bare if principal.role == SITE else now.whole
                     continue
                 try:
                     async with asyncio.timeout(HEARTBEAT):

@@ -30,7 +30,7 @@ MOST_BYTES = 2_000_000
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LimitConfig:
     """The limits, and why they are what they are."""
 
     rate: float = 50.0
@@ -140,14 +140,14 @@ class Limits:
 
     def __init__(
         self,
-        bounds: Bounds,
+        limit_config: LimitConfig,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.bounds = bounds
-        self._known = Buckets(bounds.rate, bounds.burst, clock)
-        self._strangers = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
-        self._wrong = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
+        self.limit_config = limit_config
+        self._known = Buckets(limit_config.rate, limit_config.burst, clock)
+        self._strangers = Buckets(limit_config.stranger_rate, limit_config.stranger_burst, clock)
+        self._wrong = Buckets(limit_config.stranger_rate, limit_config.stranger_burst, clock)
         self._calls = 0
         self._streams = 0
         self._each = Counter[int | str]()
@@ -160,7 +160,7 @@ class Limits:
 
     def enter(self) -> None:
         """Count a request; refuse it if there are too many in all."""
-        if self._calls >= self.bounds.calls:
+        if self._calls >= self.limit_config.calls:
             raise TooManyError("the service is too busy now: try again in a second", 503, 1)
         self._calls += 1
 
@@ -180,9 +180,9 @@ class Limits:
                 words += " with a wrong token" if is_wrong else " without a token"
             raise TooManyError(f"{words}: try again a little later", 429, math.ceil(seconds))
         if token is not None:
-            if self._each[key] >= self.bounds.each:
+            if self._each[key] >= self.limit_config.each:
                 raise TooManyError(
-                    f"this token already has {self.bounds.each} calls in progress: wait for "
+                    f"this token already has {self.limit_config.each} calls in progress: wait for "
                     "their answers",
                     *(503, 1),
                 )
@@ -196,7 +196,7 @@ class Limits:
         if token is not None:
             yield
             return
-        if self._forms[address] >= self.bounds.forms_each:
+        if self._forms[address] >= self.limit_config.forms_each:
             raise TooManyError("too many forms come from your address: try again soon", 503, 1)
         self._forms[address] += 1
         try:
@@ -210,8 +210,8 @@ class Limits:
         """The call becomes a stream: it is counted among these from now on."""
         info = get_info(scope)
         key = info.address if info.token is None else info.token
-        each = self._streams_each[key] >= self.bounds.streams_each
-        if each or self._streams >= self.bounds.streams:
+        each = self._streams_each[key] >= self.limit_config.streams_each
+        if each or self._streams >= self.limit_config.streams:
             raise TooManyError("too many streams are open: try again later", 503, 60)
         self.leave(info)
         info.stream, info.key = True, key

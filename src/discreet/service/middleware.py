@@ -22,7 +22,7 @@ from discreet.service.limits import (
     address_of,
 )
 from discreet.service.problems import note_error, problem_of
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 HEALTH_PATHS = ("/healthz", "/readyz")
 """Paths that are served however many requests are under way: whoever runs the service
@@ -75,9 +75,9 @@ class RequestMiddleware:
     middleware). Every error becomes a problem document.
     """
 
-    def __init__(self, app: ASGIApp, home: Home) -> None:
+    def __init__(self, app: ASGIApp, app_state: AppState) -> None:
         self._app = app
-        self._home = home
+        self._home = app_state
         self._start, self._numbers = secrets.token_hex(4), count(1)
         """Parts of the ids of requests: of this process, and of each request."""
 
@@ -89,8 +89,8 @@ class RequestMiddleware:
         info = RequestInfo(f"{self._start}{next(self._numbers):08x}", address_of(scope))
         scope["request_info"] = info
         scope["path"] = scope["raw_path"].decode("latin-1")  # %2F is no separator
-        limits, bounds = self._home.limits, self._home.bounds
-        body = RequestBody(receive, bounds.patience, time.monotonic() + bounds.whole)
+        limits, limit_config = self._home.limits, self._home.limit_config
+        body = RequestBody(receive, limit_config.patience, time.monotonic() + limit_config.whole)
         status, began = 0, time.perf_counter()
 
         async def send_with_headers(message: Message) -> None:

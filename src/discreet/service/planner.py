@@ -19,7 +19,7 @@ from discreet.planning.plan import Plan, plan
 from discreet.planning.power import Power
 from discreet.planning.scenarios import make_gap_scenarios
 from discreet.service import observability
-from discreet.service.cache import Remembered
+from discreet.service.cache import OnceCache
 from discreet.strategies.run import Run
 
 MOST = 256
@@ -95,7 +95,7 @@ MOST_ARMS = 10
 """Arms up to which power is simulated at other differences too."""
 AT_ONCE = 2
 """Plans that are made at the same time; whoever wants another waits."""
-_plans = Remembered[Plan](128)
+_plans = OnceCache[Plan](128)
 _turn = threading.Semaphore(AT_ONCE)
 _lock = threading.Lock()
 _ready = threading.Event()

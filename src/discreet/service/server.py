@@ -23,8 +23,8 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.service import observability
 from discreet.service.app import make_app
 from discreet.service.auth import CODE_MINUTES
-from discreet.service.limits import Bounds
-from discreet.service.state import Home
+from discreet.service.limits import LimitConfig
+from discreet.service.state import AppState
 from discreet.trials import mechanisms
 from discreet.trials.listing import list_trials_with_deadline
 
@@ -33,13 +33,13 @@ EVERY = 60.0
 
 
 @contextmanager
-def keeping_time(home: Home) -> Iterator[None]:
-    """Look again and again, in a thread of its own, until the block ends."""
+def run_scheduler(app_state: AppState) -> Iterator[None]:
+    """Make due releases every minute, in a thread of its own, until the block ends."""
     end = threading.Event()
 
     def keep() -> None:
         while not end.wait(EVERY - time.time() % EVERY):
-            do_what_is_due(home)
+            make_due_releases(app_state)
 
     keeper = threading.Thread(target=keep, name="clock", daemon=True)
     keeper.start()
@@ -50,16 +50,20 @@ def keeping_time(home: Home) -> Iterator[None]:
         keeper.join()
 
 
-def do_what_is_due(home: Home) -> None:
-    """Look once. What cannot be done now is done at the next look, or by a call."""
+def make_due_releases(app_state: AppState) -> None:
+    """Make the releases that are due now, and erase what must be erased. What cannot be
+    done now is done a minute later, or by a call.
+    """
     try:
-        names = sorted({*list_trials_with_deadline(home.store), *home.store.erasing_trials()})
+        names = sorted(
+            {*list_trials_with_deadline(app_state.store), *app_state.store.erasing_trials()}
+        )
     except DiscreetError as error:
         observability.trouble(str(error), "clock")
         return
     for name in names:
         try:
-            home.trial(name).make_due_releases()
+            app_state.trial(name).make_due_releases()
         except DiscreetError as error:
             observability.trouble(str(error), "clock")
         except Exception as error:
@@ -82,7 +86,7 @@ IN_THE_CLEAR = (
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerConfig:
     """Where a service is to be found, and what encrypts."""
 
     host: str = HOST
@@ -90,7 +94,7 @@ class Place:
     certificate: str | None = None
     key: str | None = None
     behind_proxy: bool = False
-    bounds: Bounds = field(default_factory=Bounds)
+    limit_config: LimitConfig = field(default_factory=LimitConfig)
 
     def __post_init__(self) -> None:
         """Refuse half of what encrypts."""
@@ -121,14 +125,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def login_link(place: Place, code: str) -> str:
+def login_link(place: ServerConfig, code: str) -> str:
     """Return a login link. Its one-time code stands after the #, so that it is in no
     address that a server or a proxy logs.
     """
     return f"{place.url}/login#{code}"
 
 
-def open_door(place: Place) -> socket.socket:
+def open_listener(place: ServerConfig) -> socket.socket:
     """The socket that listens; refuses, with what to do, if it cannot be had."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
@@ -153,9 +157,9 @@ class Server(uvicorn.Server):
     comes then is refused; at once if it is told twice.
     """
 
-    def __init__(self, config: uvicorn.Config, home: Home) -> None:
+    def __init__(self, config: uvicorn.Config, app_state: AppState) -> None:
         super().__init__(config)
-        self._home = home
+        self._home = app_state
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal has come."""
@@ -169,12 +173,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def make_server(home: Home, place: Place) -> Server:
+def make_server(app_state: AppState, place: ServerConfig) -> Server:
     """The server of a service."""
-    bounds = place.bounds
+    limit_config = place.limit_config
     logging.getLogger("uvicorn.access").disabled = True  # its lines have paths and queries
     config = uvicorn.Config(
-        make_app(home),
+        make_app(app_state),
         http="httptools",
         ws="none",
         lifespan="on",
@@ -183,9 +187,9 @@ def make_server(home: Home, place: Place) -> Server:
         server_header=False,
         proxy_headers=place.behind_proxy,
         forwarded_allow_ips=["127.0.0.1", "::1"],
-        limit_concurrency=bounds.connections,
-        timeout_keep_alive=bounds.idle,
-        timeout_graceful_shutdown=bounds.grace,
+        limit_concurrency=limit_config.connections,
+        timeout_keep_alive=limit_config.idle,
+        timeout_graceful_shutdown=limit_config.grace,
         ssl_certfile=place.certificate,
         ssl_keyfile=place.key,
     )
@@ -196,20 +200,25 @@ def make_server(home: Home, place: Place) -> Server:
             "the certificate and its key cannot be used: check that --tls-cert and --tls-key name "
             "files in PEM format that belong together, and that you may read them"
         ) from None
-    return Server(config, home)
+    return Server(config, app_state)
 
 
-def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+def serve(
+    url: str, place: ServerConfig, say: Callable[[str], None], warn: Callable[[str], None]
+) -> None:
     """Serve until a signal comes."""
     forbid_memory_dumps()
-    with open_door(place) as door, closing(Home(url, bounds=place.bounds)) as home:
+    with (
+        open_listener(place) as door,
+        closing(AppState(url, limit_config=place.limit_config)) as app_state,
+    ):
         place = replace(place, port=door.getsockname()[1])
-        server = make_server(home, place)
+        server = make_server(app_state, place)
         if place.in_the_clear:
             warn(IN_THE_CLEAR)
-        welcome(home, place, say)
+        welcome(app_state, place, say)
         mechanisms.load_opendp()  # before a release keeps callers waiting
-        with keeping_time(home):
+        with run_scheduler(app_state):
             server.run([door])
     if not server.started:
         raise DiscreetError("the service could not start: the reason is in its log, above")
@@ -227,15 +236,15 @@ def forbid_memory_dumps() -> None:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
 
 
-def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
+def welcome(app_state: AppState, place: ServerConfig, say: Callable[[str], None]) -> None:
     """Say where the service is; if there is no manager yet, make one's token and say
     it, with a link to log in at once.
     """
-    say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
-    first = home.tokens.make_first()
+    say(f"Serving the trials of {app_state.store.address} at {place.url} (Ctrl-C ends it).")
+    first = app_state.tokens.make_first()
     if first is not None:
         secret, token = first
-        link = login_link(place, home.tokens.make_code(token))
+        link = login_link(place, app_state.tokens.make_code(token))
         say(f"The manager's token, shown only once; keep it secret:\n{secret}")
         say(f"To log in now, open this link; it works once, for {CODE_MINUTES} minutes:\n{link}")
     else:

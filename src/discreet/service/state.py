@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 import msgspec
 
 from discreet.errors import InvalidInputError, TamperedError
-from discreet.service.auth import NotHereError, Tokens, Visitor, check_site
-from discreet.service.cache import Remembered
+from discreet.service.auth import NotHereError, Principal, TokenStore, check_site
+from discreet.service.cache import OnceCache
 from discreet.service.events import Events
-from discreet.service.limits import Bounds, Limits
+from discreet.service.limits import LimitConfig, Limits
 from discreet.service.observability import Metrics
 from discreet.service.planner import Forecasts
 from discreet.strategies.run import Run
@@ -71,17 +71,17 @@ HIDDEN = ("recommendation", "smallest_delta", "middle_level", "error_rate")
 """Of a status: what tells how arms do, or that one came or went."""
 
 
-def blinded(protocol: Protocol, stopped: bool, visitor: Visitor) -> bool:
-    """Whether a visitor is not to know now how arms do."""
-    return protocol.is_blinded and not stopped and visitor.role == SITE
+def blinded(protocol: Protocol, stopped: bool, principal: Principal) -> bool:
+    """Whether a principal is not to know now how arms do."""
+    return protocol.is_blinded and not stopped and principal.role == SITE
 
 
-def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
-    """A status as a visitor may see it: for sites of a blinded trial that goes on,
+def shown(status: Status, protocol: Protocol, principal: Principal) -> Status:
+    """A status as a principal may see it: for sites of a blinded trial that goes on,
     without people, means, intervals and leads of arms, without a recommendation, and
     without what managers did to arms.
     """
-    if not blinded(protocol, status.stopped, visitor):
+    if not blinded(protocol, status.stopped, principal):
         return status
     acts = tuple(act for act in status.actions if act.action not in (ADD, DROP))
     hidden: dict[str, Any] = dict.fromkeys(HIDDEN)
@@ -112,10 +112,10 @@ class ServedTrial(Trial):
         return self._seen
 
     async def call(
-        self, verb: Verb[Arguments, Result], body: Arguments, key: str | None, visitor: Visitor
+        self, verb: Verb[Arguments, Result], body: Arguments, key: str | None, principal: Principal
     ) -> Result:
-        """Do a verb for a visitor while the event loop serves others."""
-        future = self._submit(verb, body, key, visitor.who, visitor.site)
+        """Do a verb for a principal while the event loop serves others."""
+        future = self._submit(verb, body, key, principal.who, principal.site)
         return await asyncio.wrap_future(future)
 
     def make_due_releases(self) -> None:
@@ -160,14 +160,16 @@ class Seen:
     def __init__(self, trial: ServedTrial, status: Status) -> None:
         self.trial = trial
         self.status = status
-        self._parts = Remembered[Any](KEPT)
+        self._parts = OnceCache[Any](KEPT)
 
-    def shown_to(self, visitor: Visitor) -> "Seen":
-        """Return the same as a visitor may see it."""
+    def shown_to(self, principal: Principal) -> "Seen":
+        """Return the same as a principal may see it."""
         protocol = self.trial.protocol
-        if not blinded(protocol, self.status.stopped, visitor):
+        if not blinded(protocol, self.status.stopped, principal):
             return self
-        return self.part("blinded", lambda: Seen(self.trial, shown(self.status, protocol, visitor)))
+        return self.part(
+            "blinded", lambda: Seen(self.trial, shown(self.status, protocol, principal))
+        )
 
     def part(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """What is kept under a key."""
@@ -193,7 +195,7 @@ def as_it_is(found: Any) -> Any:
 
 
 class Computation(NamedTuple):
-    """Something that takes long: see `Home.compute`."""
+    """Something that takes long: see `AppState.compute`."""
 
     key: Hashable | None
     """What the result depends on, such as the head of a record; None: not kept."""
@@ -202,28 +204,30 @@ class Computation(NamedTuple):
     """Makes of the result, quickly, what one caller gets."""
 
 
-class Home:
+class AppState:
     """A service's store and what is open of it."""
 
-    def __init__(self, url: str, who: str = "discreet serve", bounds: Bounds | None = None) -> None:
+    def __init__(
+        self, url: str, who: str = "discreet serve", limit_config: LimitConfig | None = None
+    ) -> None:
         self.url = HiddenAddress(url)
         self.who = who
-        self.bounds = bounds or Bounds()
+        self.limit_config = limit_config or LimitConfig()
         self.metrics = Metrics()
-        self.limits = Limits(self.bounds, self.metrics)
+        self.limits = Limits(self.limit_config, self.metrics)
         self.stopping = False
         """Whether the service ends: what is under way is answered, and nothing else."""
         Database(url).close()  # who starts the service is told what is wrong, and where
         self.store = Database(self.url)
         self._noting = Database(self.url)
-        self.doors = TokenTable(self.store, self._noting)
-        self.tokens = Tokens(self.doors)
+        self.token_table = TokenTable(self.store, self._noting)
+        self.tokens = TokenStore(self.token_table)
         self._threads = ThreadPoolExecutor(THREADS, "trial")
         self._computing = ThreadPoolExecutor(1, "computation")
-        self._computed = Remembered[Any](KEPT_RESULTS)
+        self._computed = OnceCache[Any](KEPT_RESULTS)
         self._opening = threading.Lock()
         self.open_trials: dict[str, ServedTrial] = {}
-        self._seen = Remembered[Seen](KEPT, FRESH)
+        self._seen = OnceCache[Seen](KEPT, FRESH)
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
         """What is done once for all who want it at the same moment, such as looking a
         token up by its secret.
@@ -269,7 +273,7 @@ class Home:
 
     def _try_to_write(self, _: str) -> bool:
         try:
-            self.doors.try_to_write()
+            self.token_table.try_to_write()
             writable = True
         except Exception:  # whatever it is, callers are better served elsewhere
             writable = False
@@ -318,14 +322,14 @@ class Home:
             one.close()
         return found
 
-    def as_user(self, name: str, visitor: Visitor) -> TrialUser:
+    def as_user(self, name: str, principal: Principal) -> TrialUser:
         """A trial, for whoever calls: bound to the site of its token, which was checked
         when the token was made.
         """
-        return TrialUser(self.trial(name), visitor.who, visitor.site)
+        return TrialUser(self.trial(name), principal.who, principal.site)
 
-    def seen(self, name: str, visitor: Visitor) -> "Seen":
-        """Return a trial as a visitor may see it now. It is computed once for all who
+    def seen(self, name: str, principal: Principal) -> "Seen":
+        """Return a trial as a principal may see it now. It is computed once for all who
         look within a second and after the last change that was made here.
         """
 
@@ -333,21 +337,21 @@ class Home:
             trial = self.trial(name)
             return Seen(trial, trial.status())
 
-        return self._seen.get(name, look).shown_to(visitor)
+        return self._seen.get(name, look).shown_to(principal)
 
-    def status(self, name: str, visitor: Visitor) -> Status:
-        """Return the status of a trial at this moment as a visitor may see it."""
+    def status(self, name: str, principal: Principal) -> Status:
+        """Return the status of a trial at this moment as a principal may see it."""
         trial = self.trial(name)
-        return shown(trial.status(), trial.protocol, visitor)
+        return shown(trial.status(), trial.protocol, principal)
 
     def changed(self, name: str) -> None:
         """Something was done to a trial: whoever looks at it is told."""
         self._seen.forget(name)
         self.events.stir(name)
 
-    def listed(self, visitor: Visitor) -> list[ListedTrial]:
-        """The trials within a visitor's reach."""
-        return [one for one in list_trials(self.url) if visitor.sees(one.name)]
+    def listed(self, principal: Principal) -> list[ListedTrial]:
+        """The trials within a principal's reach."""
+        return [one for one in list_trials(self.url) if principal.sees(one.name)]
 
     def check_site(self, name: str | None, site: str | None) -> None:
         """Refuse a site that a trial with named sites does not have."""
@@ -363,11 +367,11 @@ class Home:
                 "staff of this trial are blinded, and would see on the public page how the arms "
                 "are doing: publish it after its end"
             )
-        self.doors.publish(name, who)
+        self.token_table.publish(name, who)
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""
-        return name in self.doors.list_published()
+        return name in self.token_table.list_published()
 
     def check_there(self, name: str | None) -> None:
         """Refuse a trial that is not there; of the others nobody learns the names."""
@@ -381,11 +385,13 @@ DAYS = 7.0
 """For how long an invitation is good, unless somebody says otherwise."""
 
 
-def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tuple[str, Token]:
+def invite(
+    app_state: AppState, principal: Principal, name: str, id: str, days: float
+) -> tuple[str, Token]:
     """Make the secret with which the participant of an id can answer once. It stops
     working when the assignment gets another id.
     """
-    caller = home.as_user(name, visitor)
+    caller = app_state.as_user(name, principal)
     if not caller.protocol.strategy.trust_model.randomised:
         raise InvalidInputError(
             "people answer for themselves only in trials with local trust: tell this trial the "
@@ -398,7 +404,7 @@ def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tup
     number = parse_number(id)
     site = caller.find_assignment(number).site
     words = f"invitation of person {number}"
-    return home.tokens.make(words, PARTICIPANT, visitor.who, name, site, days, id)
+    return app_state.tokens.make(words, PARTICIPANT, principal.who, name, site, days, id)
 
 
 def link_path(secret: str) -> str:

@@ -20,10 +20,10 @@ from discreet.service.pages import (
     trial,
     trials,
 )
-from discreet.service.state import Home
+from discreet.service.state import AppState
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """All pages."""
     files = StaticFiles(directory=state.STATIC)
 
@@ -44,4 +44,7 @@ def routes(home: Home) -> list[Route]:
         site.routes,
         participant.routes,
     )
-    return [Route("/static/{file}", static), *chain.from_iterable(part(home) for part in parts)]
+    return [
+        Route("/static/{file}", static),
+        *chain.from_iterable(part(app_state) for part in parts),
+    ]

@@ -8,20 +8,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
-from discreet.service.auth import CODE_MINUTES, LOGIN_SECONDS, WRONG, NotHereError, Visitor
+from discreet.service.auth import CODE_MINUTES, LOGIN_SECONDS, WRONG, NotHereError, Principal
 from discreet.service.credentials import SecretKind, is_form_key, is_kind
 from discreet.service.pages.base import (
     LOGIN_PATH,
-    Look,
+    PageRequest,
     address,
+    form_route,
     login_cookie,
-    look,
+    page_route,
     qr_picture,
     read_login,
-    send,
 )
 from discreet.service.pages.trial_text import when
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, SITE
 from discreet.validation import read_decimal, read_whole
@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 
 def by_hand(tokens: Iterable[Token]) -> list[Token]:
-    """Tokens without the links that sites make for participants."""
+    """TokenStore without the links that sites make for participants."""
     return [one for one in tokens if one.role != PARTICIPANT]
 
 
@@ -95,7 +95,7 @@ def _counts(trial: str, links: Sequence[Token], now: float) -> str:
 
 
 def part_of(tokens: Iterable[Token], now: float, start: int, trial: str = "") -> Part:
-    """Tokens from one on, those that work first."""
+    """TokenStore from one on, those that work first."""
     ordered = sorted(tokens, key=lambda one: not one.is_valid(now))
     start = min(start, max(0, len(ordered) - 1)) // MOST * MOST
     rows = [_row(one, now) for one in ordered[start : start + MOST]]
@@ -109,7 +109,7 @@ def _which(start: int, end: int, all: int, trial: str) -> str:
     """What is said where not all are shown."""
     if end - start == all:
         return ""
-    what = "Links" if trial else "Tokens"
+    what = "Links" if trial else "TokenStore"
     return f"{what} {start + 1:,} to {end:,} of {all:,} are shown, those that work first."
 
 
@@ -146,41 +146,41 @@ DAYS = "90"
 SAY_DAYS = "give the number of days, such as 90, or leave it empty"
 
 
-def reachable(home: Home, visitor: Visitor) -> list[Token]:
-    """The tokens that a visitor may see: all, or those of its own trial."""
-    mine = visitor.token
+def reachable(app_state: AppState, principal: Principal) -> list[Token]:
+    """The tokens that a principal may see: all, or those of its own trial."""
+    mine = principal.token
     if mine is None:
         return []
-    return [one for one in home.doors.list_all() if mine.trial in (None, one.trial)]
+    return [one for one in app_state.token_table.list_all() if mine.trial in (None, one.trial)]
 
 
-async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
-    home, start = looking.home, start_of(looking.request.query_params.get("from", ""))
-    tokens = await looking.run(reachable, home, looking.visitor)
-    trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
-    now = await looking.run(home.doors.now)
+async def _shown(page: PageRequest, status: int = 200, **more: Any) -> Response:
+    app_state, start = page.app_state, start_of(page.request.query_params.get("from", ""))
+    tokens = await page.run(reachable, app_state, page.principal)
+    trials = [one.name for one in await page.run(app_state.listed, page.principal)]
+    now = await page.run(app_state.token_table.now)
     empty = dict.fromkeys(("wrong", "link", "secret", "picture"), "")
     known: dict[str, Any] = {**empty, "made": None, **more}
-    known["said"] = looking.form or _wanted(looking, trials)
+    known["said"] = page.form or _wanted(page, trials)
     known |= {"part": part_of(by_hand(tokens), now, start), "folded": folded(tokens, now)}
-    return looking.page("tokens.html", status, trials=trials, roles=ROLES, **known)
+    return page.render("tokens.html", status, trials=trials, roles=ROLES, **known)
 
 
-async def _links(looking: Look, trial: str) -> Response:
+async def _links(page: PageRequest, trial: str) -> Response:
     """The links for participants of a trial, so that one of them can be revoked."""
-    found = links_of(await looking.run(reachable, looking.home, looking.visitor), trial)
+    found = links_of(await page.run(reachable, page.app_state, page.principal), trial)
     if not found:
         raise NotHereError("there are no links for participants of such a trial")
-    start = start_of(looking.request.query_params.get("from", ""))
-    part = part_of(found, await looking.run(looking.home.doors.now), start, trial)
-    return looking.page("links.html", trial=trial, part=part)
+    start = start_of(page.request.query_params.get("from", ""))
+    part = part_of(found, await page.run(page.app_state.token_table.now), start, trial)
+    return page.render("links.html", trial=trial, part=part)
 
 
-def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
+def _wanted(page: PageRequest, trials: list[str]) -> dict[str, str]:
     """What the form says at first: what a link wanted, the trial if there is but one,
     and that the token expires.
     """
-    asked = looking.request.query_params
+    asked = page.request.query_params
     fields = ("name", "role", "trial", "site")
     said = {"days": DAYS, **{field: asked[field] for field in fields if field in asked}}
     if "site" in said:
@@ -188,33 +188,37 @@ def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
     return {"trial": trials[0], **said} if len(trials) == 1 else said
 
 
-def without_token(home: Home, trial: str, sites: Iterable[str]) -> list[str]:
+def without_token(app_state: AppState, trial: str, sites: Iterable[str]) -> list[str]:
     """Sites of a trial that nobody can come in for."""
-    now = home.doors.now()
-    there = {one.site for one in home.doors.list_all() if one.trial == trial and one.is_valid(now)}
+    now = app_state.token_table.now()
+    there = {
+        one.site
+        for one in app_state.token_table.list_all()
+        if one.trial == trial and one.is_valid(now)
+    }
     return [site for site in sites if site not in there]
 
 
-async def _tokens(looking: Look) -> Response:
-    trial = looking.request.query_params.get("links")
-    return await (_shown(looking) if trial is None else _links(looking, trial))
+async def _tokens(page: PageRequest) -> Response:
+    trial = page.request.query_params.get("links")
+    return await (_shown(page) if trial is None else _links(page, trial))
 
 
-async def _make(looking: Look) -> Response:
+async def _make(page: PageRequest) -> Response:
     try:
-        secret, token = await looking.run(_make_token, looking)
+        secret, token = await page.run(_make_token, page)
     except InvalidInputError as error:
-        return await _shown(looking, 422, wrong=str(error))
-    looking.form = {}
-    return await _show_link(looking, token, None, secret)
+        return await _shown(page, 422, wrong=str(error))
+    page.form = {}
+    return await _show_link(page, token, None, secret)
 
 
-async def _show_link(looking: Look, token: Token, by: str | None, secret: str = "") -> Response:
+async def _show_link(page: PageRequest, token: Token, by: str | None, secret: str = "") -> Response:
     """Show a new login link of a token, on this answer alone."""
-    code = await looking.run(looking.home.tokens.make_code, token, by)
-    link = f"{str(looking.request.base_url).rstrip('/')}{_way_in(token)}#{code}"
+    code = await page.run(page.app_state.tokens.make_code, token, by)
+    link = f"{str(page.request.base_url).rstrip('/')}{_way_in(token)}#{code}"
     return await _shown(
-        looking,
+        page,
         made=token,
         secret=secret,
         link=link,
@@ -223,12 +227,14 @@ async def _show_link(looking: Look, token: Token, by: str | None, secret: str = 
     )
 
 
-async def _make_link(looking: Look) -> Response:
-    token = await looking.run(_found, looking)
-    if token.role == PARTICIPANT or not token.is_valid(await looking.run(looking.home.doors.now)):
+async def _make_link(page: PageRequest) -> Response:
+    token = await page.run(_found, page)
+    if token.role == PARTICIPANT or not token.is_valid(
+        await page.run(page.app_state.token_table.now)
+    ):
         raise InvalidInputError("nobody can log in with this token: make another one")
-    looking.form = {}
-    return await _show_link(looking, token, looking.visitor.who)
+    page.form = {}
+    return await _show_link(page, token, page.principal.who)
 
 
 def _way_in(made: Token) -> str:
@@ -238,9 +244,9 @@ def _way_in(made: Token) -> str:
     return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
 
 
-def _make_token(looking: Look) -> tuple[str, Token]:
+def _make_token(page: PageRequest) -> tuple[str, Token]:
     """Make the token that a form asks for."""
-    form, mine = looking.form, looking.visitor.token
+    form, mine = page.form, page.principal.token
     name, role = form.get("name", "").strip(), form.get("role", "")
     trial = form.get("trial", "") or None
     if role not in ROLES:
@@ -251,16 +257,16 @@ def _make_token(looking: Look) -> tuple[str, Token]:
         raise InvalidInputError(
             f"you are the manager of {mine.trial} only: make tokens for that trial"
         )
-    looking.home.check_there(trial)
+    page.app_state.check_there(trial)
     site = form.get("site", "").strip() or None
     if role == SITE and trial is None:
         raise InvalidInputError("choose the trial that the site takes part in")
     if role == SITE and site is None:
         raise InvalidInputError("say which site it is for")
     its_site = site if role == SITE else None
-    looking.home.check_site(trial, its_site)
+    page.app_state.check_site(trial, its_site)
     days = _days(form.get("days", "").strip())
-    return looking.home.tokens.make(name, role, looking.visitor.who, trial, its_site, days)
+    return page.app_state.tokens.make(name, role, page.principal.who, trial, its_site, days)
 
 
 def _days(text: str) -> float | None:
@@ -270,40 +276,40 @@ def _days(text: str) -> float | None:
     return days
 
 
-async def _ask_revoke(looking: Look) -> Response:
-    token = await looking.run(_found, looking)
-    mine = looking.visitor.token
+async def _ask_revoke(page: PageRequest) -> Response:
+    token = await page.run(_found, page)
+    mine = page.principal.token
     own = mine is not None and mine.number == token.number
     used, back = when(token.used), _listed_at(token)
-    return looking.page("revoke.html", token=token, used=used, own=own, back=back)
+    return page.render("revoke.html", token=token, used=used, own=own, back=back)
 
 
-async def _revoke(looking: Look) -> Response:
-    token = await looking.run(_found, looking)
-    await looking.run(looking.home.tokens.revoke, token.number, looking.visitor.who)
-    return looking.go(_listed_at(token))
+async def _revoke(page: PageRequest) -> Response:
+    token = await page.run(_found, page)
+    await page.run(page.app_state.tokens.revoke, token.number, page.principal.who)
+    return page.redirect(_listed_at(token))
 
 
 def _listed_at(token: Token) -> str:
     return links_path(token.trial) if token.role == PARTICIPANT else "/tokens"
 
 
-def _found(looking: Look) -> Token:
-    wanted = looking.request.path_params["number"]
-    for one in reachable(looking.home, looking.visitor):
+def _found(page: PageRequest) -> Token:
+    wanted = page.request.path_params["number"]
+    for one in reachable(page.app_state, page.principal):
         if str(one.number) == wanted:
             return one
     raise NotHereError("there is no token of this number")
 
 
-def make_token_routes(home: Home) -> list[Route]:
+def make_token_routes(app_state: AppState) -> list[Route]:
     """The pages of tokens."""
     return [
-        look(home, "/tokens", "tokens", _tokens),
-        send(home, "/tokens", "tokens", _make),
-        send(home, "/tokens/{number}/link", "tokens", _make_link),
-        look(home, "/tokens/{number}/revoke", "tokens", _ask_revoke),
-        send(home, "/tokens/{number}/revoke", "tokens", _revoke),
+        page_route(app_state, "/tokens", "tokens", _tokens),
+        form_route(app_state, "/tokens", "tokens", _make),
+        form_route(app_state, "/tokens/{number}/link", "tokens", _make_link),
+        page_route(app_state, "/tokens/{number}/revoke", "tokens", _ask_revoke),
+        form_route(app_state, "/tokens/{number}/revoke", "tokens", _revoke),
     ]
 
 
@@ -313,34 +319,34 @@ WRONG_CODE = (
 )
 
 
-async def _show(looking: Look) -> Response:
-    return _page(looking, _local_path(looking.request.query_params.get("to")))
+async def _show(page: PageRequest) -> Response:
+    return _page(page, _local_path(page.request.query_params.get("to")))
 
 
-async def _log_in(looking: Look) -> Response:
+async def _log_in(page: PageRequest) -> Response:
     """Exchange a token or a login code for a login. A browser that is logged in with
     another token is asked first: a link must not change who enters outcomes.
     """
-    tokens, secret = looking.home.tokens, looking.form.get("secret", "").strip()
-    to = _local_path(looking.form.get("to"))
+    tokens, secret = page.app_state.tokens, page.form.get("secret", "").strip()
+    to = _local_path(page.form.get("to"))
     is_code = is_kind(SecretKind.LOGIN_CODE, secret)
-    token = await looking.run(tokens.find_code if is_code else tokens.find_token, secret)
-    if looking.visitor.token is None:
-        looking.home.limits.admit(looking.request.scope, token, token is None)
+    token = await page.run(tokens.find_code if is_code else tokens.find_token, secret)
+    if page.principal.token is None:
+        page.app_state.limits.admit(page.request.scope, token, token is None)
     if token is None:
-        return _page(looking, to, 403, wrong=WRONG_CODE if is_code else WRONG)
-    former, current = read_login(looking.request), looking.visitor.token
+        return _page(page, to, 403, wrong=WRONG_CODE if is_code else WRONG)
+    former, current = read_login(page.request), page.principal.token
     is_other = current is not None and current.number != token.number
-    if is_other and not is_form_key(looking.form.get("key", ""), former):
-        code = secret if is_code else await looking.run(tokens.make_code, token)
-        return _page(looking, to, 409, other=token, code=code)
-    if is_code and not await looking.run(tokens.use_code, secret):
-        return _page(looking, to, 403, wrong=WRONG_CODE)
+    if is_other and not is_form_key(page.form.get("key", ""), former):
+        code = secret if is_code else await page.run(tokens.make_code, token)
+        return _page(page, to, 409, other=token, code=code)
+    if is_code and not await page.run(tokens.use_code, secret):
+        return _page(page, to, 403, wrong=WRONG_CODE)
     if current is not None:
-        await looking.run(tokens.log_out, former)
-    login = await looking.run(tokens.log_in, token)
-    response, name = looking.go(to), login_cookie(looking.request)
-    secure = looking.request.url.scheme == "https"
+        await page.run(tokens.log_out, former)
+    login = await page.run(tokens.log_in, token)
+    response, name = page.redirect(to), login_cookie(page.request)
+    secure = page.request.url.scheme == "https"
     response.set_cookie(
         name, login, int(LOGIN_SECONDS), path="/", secure=secure, httponly=True, samesite="strict"
     )
@@ -348,7 +354,7 @@ async def _log_in(looking: Look) -> Response:
 
 
 def _page(
-    looking: Look,
+    page: PageRequest,
     to: str,
     status: int = 200,
     wrong: str = "",
@@ -356,16 +362,16 @@ def _page(
     code: str = "",
 ) -> Response:
     """Show the form, or ask whether the holder of another token is to be logged in."""
-    return looking.page("login.html", status, to=to, wrong=wrong, other=other, code=code)
+    return page.render("login.html", status, to=to, wrong=wrong, other=other, code=code)
 
 
-async def _log_out(looking: Look) -> Response:
-    login = read_login(looking.request)
+async def _log_out(page: PageRequest) -> Response:
+    login = read_login(page.request)
     if login:
-        await looking.run(looking.home.tokens.log_out, login)
-    response = looking.go(LOGIN_PATH)
-    secure = looking.request.url.scheme == "https"
-    response.delete_cookie(login_cookie(looking.request), path="/", secure=secure)
+        await page.run(page.app_state.tokens.log_out, login)
+    response = page.redirect(LOGIN_PATH)
+    secure = page.request.url.scheme == "https"
+    response.delete_cookie(login_cookie(page.request), path="/", secure=secure)
     if secure:  # elsewhere browsers ignore it
         response.headers["Clear-Site-Data"] = '"cache", "storage"'
     return response
@@ -379,10 +385,10 @@ def _local_path(path: str | None) -> str:
     return path if is_local and path is not None else "/"
 
 
-def make_login_routes(home: Home) -> list[Route]:
+def make_login_routes(app_state: AppState) -> list[Route]:
     """The pages of logging in and out."""
     return [
-        look(home, LOGIN_PATH, "", _show),
-        send(home, LOGIN_PATH, "", _log_in),
-        send(home, "/logout", "", _log_out),
+        page_route(app_state, LOGIN_PATH, "", _show),
+        form_route(app_state, LOGIN_PATH, "", _log_in),
+        form_route(app_state, "/logout", "", _log_out),
     ]

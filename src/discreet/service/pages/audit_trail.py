@@ -9,9 +9,9 @@ from typing import NamedTuple
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.service.pages.base import Look, look
+from discreet.service.pages.base import PageRequest, page_route
 from discreet.service.pages.trial_text import when
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.operations import action_phrase
 from discreet.trials.status import AuditEntry
 
@@ -71,15 +71,15 @@ def _people(calls: list[AuditEntry]) -> str:
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
-async def _audit_trail(looking: Look) -> Response:
-    trial = await looking.run(looking.home.trial, looking.name)
-    entries = await looking.run(trial.audit_trail, MOST_CALLS)
+async def _audit_trail(page: PageRequest) -> Response:
+    trial = await page.run(page.app_state.trial, page.name)
+    entries = await page.run(trial.audit_trail, MOST_CALLS)
     rows = grouped(entries, MOST_ROWS)
-    return looking.page(
-        "audit_trail.html", name=looking.name, rows=rows, most=MOST_ROWS, calls=MOST_CALLS
+    return page.render(
+        "audit_trail.html", name=page.name, rows=rows, most=MOST_ROWS, calls=MOST_CALLS
     )
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """The page of a trial's audit trail."""
-    return [look(home, "/t/{name}/audit-trail", "audit-trail", _audit_trail)]
+    return [page_route(app_state, "/t/{name}/audit-trail", "audit-trail", _audit_trail)]

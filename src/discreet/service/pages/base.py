@@ -21,11 +21,11 @@ from starlette.types import Message, Receive
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.api import check, scoped_key, trial_in_path
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.credentials import form_key, is_form_key
 from discreet.service.limits import TooLargeError, TooManyError, get_info
 from discreet.service.problems import note_error, problem_of, words_of
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.names import MAX_NAME_LENGTH, quote_name
 from discreet.wording import format_count
 
@@ -144,13 +144,13 @@ ENVIRONMENT.filters["dated"] = dated
 Result = TypeVar("Result")
 
 
-class Look:
-    """Somebody looks at a page, or sends a form of it."""
+class PageRequest:
+    """A request for a page, or a form that was sent from it."""
 
-    def __init__(self, home: Home, request: Request, visitor: Visitor) -> None:
-        self.home = home
+    def __init__(self, app_state: AppState, request: Request, principal: Principal) -> None:
+        self.app_state = app_state
         self.request = request
-        self.visitor = visitor
+        self.principal = principal
         self.name = trial_in_path(request)
         """The trial it is about, or empty."""
         self.form: Mapping[str, str] = {}
@@ -158,13 +158,13 @@ class Look:
 
     async def run(self, work: Callable[..., Result], *about: Any) -> Result:
         """Do something that waits for the disk, in a thread."""
-        return await self.home.run(work, *about)
+        return await self.app_state.run(work, *about)
 
-    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+    def render(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, with what every page knows."""
         login = read_login(self.request)
         known = {
-            "visitor": self.visitor,
+            "principal": self.principal,
             "form_key": form_key(login) if login else "",
             "once": secrets.token_hex(16),
             "here": self.request.url.path,
@@ -174,79 +174,79 @@ class Look:
         text = ENVIRONMENT.get_template(template).render(**known, **context)
         return HTMLResponse(text, status, {"Cache-Control": "no-store"})
 
-    def go(self, path: str) -> Response:
+    def redirect(self, path: str) -> Response:
         """See another page now."""
         return RedirectResponse(path, 303)
 
 
-Work = Callable[[Look], Awaitable[Response]]
+Work = Callable[[PageRequest], Awaitable[Response]]
 
 
-def look(home: Home, path: str, action: str, work: Work) -> Route:
+def page_route(app_state: AppState, path: str, action: str, work: Work) -> Route:
     """A page for those who may do what it is about (`access.ACTIONS`); an empty action
     is for everybody.
     """
-    return Route(path, _served(home, action, work, False), methods=["GET"])
+    return Route(path, _served(app_state, action, work, False), methods=["GET"])
 
 
-def send(home: Home, path: str, action: str, work: Work) -> Route:
+def form_route(app_state: AppState, path: str, action: str, work: Work) -> Route:
     """A form of such a page. It must come from our own page: it carries a key that
     follows from the login.
     """
-    return Route(path, _served(home, action, work, True), methods=["POST"])
+    return Route(path, _served(app_state, action, work, True), methods=["POST"])
 
 
-def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
+def once_of(form: Mapping[str, str], principal: Principal) -> str | None:
     """The key of a form, under which it is done once however often it is pressed."""
     key = form.get("once", "")
     if not key or len(key) > MAX_NAME_LENGTH:
         return None
-    return scoped_key(key, visitor)
+    return scoped_key(key, principal)
 
 
 def _served(
-    home: Home, action: str, work: Work, sent: bool
+    app_state: AppState, action: str, work: Work, sent: bool
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
-        looking = Look(home, request, Visitor())
+        page = PageRequest(app_state, request, Principal())
         try:
-            looking.visitor = await visitor_of(home, request)
+            page.principal = await authenticate(app_state, request)
             if sent:
-                with home.limits.reading_form(request.scope, looking.visitor.token):
-                    looking.form = await form_of(request)
-                check_sent(request, looking.form, needs_login=bool(action))
+                with app_state.limits.reading_form(request.scope, page.principal.token):
+                    page.form = await form_of(request)
+                check_sent(request, page.form, needs_login=bool(action))
             if action:
-                await check(home, looking.visitor, action, looking.name)
-            answer = await work(looking)
-            if sent and looking.name:
-                home.changed(looking.name)
+                await check(app_state, page.principal, action, page.name)
+            answer = await work(page)
+            if sent and page.name:
+                app_state.changed(page.name)
             return answer
         except TooManyError:
             raise
         except RefusedError as error:
             if not error.known and not sent:
-                return looking.go(f"/login?to={quote(request.url.path, safe='')}")
+                return page.redirect(f"/login?to={quote(request.url.path, safe='')}")
             if not error.known:
-                return _ended(looking, action)
-            return looking.page("error.html", 403, words=str(error))
+                return _ended(page, action)
+            return page.render("error.html", 403, words=str(error))
         except Exception as error:
             note_error(error, get_info(request.scope).id)
             status, words = words_of(error)
-            return looking.page("error.html", status, words=words)
+            return page.render("error.html", status, words=words)
 
     return serve
 
 
-def _ended(looking: Look, action: str) -> Response:
+def _ended(page: PageRequest, action: str) -> Response:
     """What a browser shows whose login ended before it sent a form, and the way back:
     to the page that the form is on.
     """
     words = ENDED.format(nothing="nobody was enrolled" if action == "ask" else "nothing was done")
-    page = OF_DESK.sub(r"\1", looking.request.url.path)
-    return looking.page("error.html", 403, words=words, back=quote(page, safe=""))
+    path = OF_DESK.sub(r"\1", page.request.url.path)
+    return page.render("error.html", 403, words=words, back=quote(path, safe=""))
 
 
-async def missing_page(home: Home, request: Request, error: HTTPException) -> Response:
+async def missing_page(app_state: AppState, request: Request, error: HTTPException) -> Response:
     """Return what a browser shows where nothing is, or only what a form makes; programs
     get a problem document. If nobody can say now who looks, the page is that of a
     stranger.
@@ -254,16 +254,16 @@ async def missing_page(home: Home, request: Request, error: HTTPException) -> Re
     if error.status_code not in MISSING or "text/html" not in request.headers.get("accept", ""):
         return problem_of(error)
     request.scope["path_params"] = {}
-    looking = Look(home, request, Visitor())
+    page = PageRequest(app_state, request, Principal())
     try:
-        looking.visitor = await visitor_of(home, request)
+        page.principal = await authenticate(app_state, request)
     except TooManyError as refused:
         return problem_of(refused)
     except Exception as trouble:
         note_error(trouble, get_info(request.scope).id)
-    page = looking.page("error.html", error.status_code, words=MISSING[error.status_code])
-    page.headers.update(error.headers or {})
-    return page
+    response = page.render("error.html", error.status_code, words=MISSING[error.status_code])
+    response.headers.update(error.headers or {})
+    return response
 
 
 def login_cookie(request: Request) -> str:
@@ -276,14 +276,14 @@ def read_login(request: Request) -> str:
     return request.cookies.get(login_cookie(request), "")
 
 
-async def visitor_of(home: Home, request: Request) -> Visitor:
+async def authenticate(app_state: AppState, request: Request) -> Principal:
     """Authenticate a browser by its login."""
     login = read_login(request)
-    token = None if not login else await home.run(home.tokens.find_login, login)
+    token = None if not login else await app_state.run(app_state.tokens.find_login, login)
     logs_in = request.url.path == LOGIN_PATH and request.method == "POST"
     if token is not None or not logs_in:  # logging in counts the token that it is given
-        home.limits.admit(request.scope, token, bool(login) and token is None)
-    return Visitor(token)
+        app_state.limits.admit(request.scope, token, bool(login) and token is None)
+    return Principal(token)
 
 
 async def form_of(request: Request) -> dict[str, str]:

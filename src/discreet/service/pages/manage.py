@@ -9,8 +9,8 @@ from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
 from discreet.service.auth import NotHereError
-from discreet.service.pages.base import Look, address, look, once_of, send
-from discreet.service.state import Home
+from discreet.service.pages.base import PageRequest, address, form_route, once_of, page_route
+from discreet.service.state import AppState
 from discreet.trials.operations import IRREVERSIBLE, LABELS, MAX_REASON_LENGTH, MEANINGS
 from discreet.trials.trial import Trial
 from discreet.validation import read_whole
@@ -58,32 +58,32 @@ def offers(trial: Trial) -> dict[str, Any]:
     }
 
 
-async def _manage(looking: Look) -> Response:
-    trial = await looking.run(looking.home.trial, looking.name)
-    found = await looking.run(offers, trial)
-    published = await looking.run(looking.home.published, looking.name)
+async def _manage(page: PageRequest) -> Response:
+    trial = await page.run(page.app_state.trial, page.name)
+    found = await page.run(offers, trial)
+    published = await page.run(page.app_state.published, page.name)
     rows = [(one, SHOWN[one], MEANINGS[one], one in IRREVERSIBLE) for one in found["actions"]]
-    return looking.page(
-        "manage.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
+    return page.render(
+        "manage.html", name=page.name, rows=rows, published=published, blind=found["blind"]
     )
 
 
-async def _confirm(looking: Look) -> Response:
-    action = str(looking.request.path_params.get("action", ""))
+async def _confirm(page: PageRequest) -> Response:
+    action = str(page.request.path_params.get("action", ""))
     if action not in SHOWN:
         raise NotHereError("there is no such action")
-    return await _asked(looking, action)
+    return await _asked(page, action)
 
 
-async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
+async def _asked(page: PageRequest, action: str, wrong: str = "") -> Response:
     """The page that asks whether to do it, and why."""
-    trial = await looking.run(looking.home.trial, looking.name)
-    found = await looking.run(offers, trial)
+    trial = await page.run(page.app_state.trial, page.name)
+    found = await page.run(offers, trial)
     label, kind = ABOUT.get(action, ("", ""))
-    return looking.page(
+    return page.render(
         "act.html",
         422 if wrong else 200,
-        name=looking.name,
+        name=page.name,
         action=action,
         title=SHOWN[action],
         means=MEANINGS[action],
@@ -96,34 +96,34 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
         free=action == "open-site",
         seen=len(found["status"].actions),
         now=found["status"],
-        said=looking.form,
+        said=page.form,
         longest=MAX_REASON_LENGTH,
         wrong=wrong,
     )
 
 
-async def _act(looking: Look) -> Response:
-    action = str(looking.request.path_params.get("action", ""))
+async def _act(page: PageRequest) -> Response:
+    action = str(page.request.path_params.get("action", ""))
     if action not in SHOWN:
         raise NotHereError("there is no such action")
     try:
-        await looking.run(_done, looking, action)
+        await page.run(_done, page, action)
     except InvalidInputError as error:
-        return await _asked(looking, action, str(error))
-    return looking.go(address("t", looking.name))
+        return await _asked(page, action, str(error))
+    return page.redirect(address("t", page.name))
 
 
-def _done(looking: Look, action: str) -> None:
-    form = looking.form
+def _done(page: PageRequest, action: str) -> None:
+    form = page.form
     reason = form.get("reason", "").strip()
     if not reason:
         raise InvalidInputError("give a reason: it is part of the public record")
     seen = read_whole(form.get("seen", ""))
     if seen is None:
         raise InvalidInputError("reload this page, and try once more")
-    caller = looking.home.as_user(looking.name, looking.visitor)
+    caller = page.app_state.as_user(page.name, page.principal)
     about = _about(action, form.get("about", "").strip())
-    caller.manage(action, reason, about, seen, once_of(form, looking.visitor))
+    caller.manage(action, reason, about, seen, once_of(form, page.principal))
 
 
 def _about(action: str, text: str) -> str | int | None:
@@ -143,58 +143,58 @@ def _about(action: str, text: str) -> str | int | None:
 # --- publishing and the codes ---------------------------------------------------------
 
 
-async def _ask_publish(looking: Look, status: int = 200) -> Response:
-    trial = await looking.run(looking.home.trial, looking.name)
-    now = await looking.run(trial.status)
-    published = await looking.run(looking.home.published, looking.name)
+async def _ask_publish(page: PageRequest, status: int = 200) -> Response:
+    trial = await page.run(page.app_state.trial, page.name)
+    now = await page.run(trial.status)
+    published = await page.run(page.app_state.published, page.name)
     blind = trial.protocol.is_blinded and not now.stopped
-    about = {"name": looking.name, "published": published, "blind": blind}
-    return looking.page("publish.html", status, stopped=now.stopped, **about)
+    about = {"name": page.name, "published": published, "blind": blind}
+    return page.render("publish.html", status, stopped=now.stopped, **about)
 
 
-async def _publish(looking: Look) -> Response:
-    home, name = looking.home, looking.name
-    await looking.run(home.trial, name)
-    if looking.form.get("published") != "yes":
-        await looking.run(home.doors.unpublish, name, looking.visitor.who)
-        return looking.go(address("t", name))
+async def _publish(page: PageRequest) -> Response:
+    app_state, name = page.app_state, page.name
+    await page.run(app_state.trial, name)
+    if page.form.get("published") != "yes":
+        await page.run(app_state.token_table.unpublish, name, page.principal.who)
+        return page.redirect(address("t", name))
     try:
-        await looking.run(home.publish, name, looking.visitor.who)
+        await page.run(app_state.publish, name, page.principal.who)
     except InvalidInputError:  # which the page says, and why
-        return await _ask_publish(looking, 422)
-    return looking.go(address("t", name))
+        return await _ask_publish(page, 422)
+    return page.redirect(address("t", name))
 
 
-async def _ask_codes(looking: Look) -> Response:
+async def _ask_codes(page: PageRequest) -> Response:
     """The page that asks whether to show the list: looking is noted, and whoever loads
     the page of the list again may not want that.
     """
-    trial = await looking.run(looking.home.trial, looking.name)
+    trial = await page.run(page.app_state.trial, page.name)
     blind = trial.protocol.is_blinded
-    return looking.page("codes.html", name=looking.name, blind=blind, rows=None, left=0)
+    return page.render("codes.html", name=page.name, blind=blind, rows=None, left=0)
 
 
-async def _codes(looking: Look) -> Response:
+async def _codes(page: PageRequest) -> Response:
     """Show the arm behind one code, or behind the last ones, to those who hand out what
     people are given. The audit trail notes who has looked.
     """
-    caller = await looking.run(looking.home.as_user, looking.name, looking.visitor)
-    found: dict[str, str] = await looking.run(caller.list_codes)
-    wanted = looking.form.get("code", "").strip().upper()
+    caller = await page.run(page.app_state.as_user, page.name, page.principal)
+    found: dict[str, str] = await page.run(caller.list_codes)
+    wanted = page.form.get("code", "").strip().upper()
     rows = [one for one in reversed(found.items()) if wanted in ("", one[0])]
     left = max(len(rows) - MAX_CODES, 0)
     about: dict[str, Any] = {"blind": caller.protocol.is_blinded, "rows": rows[:MAX_CODES]}
-    return looking.page("codes.html", name=looking.name, **about, left=left)
+    return page.render("codes.html", name=page.name, **about, left=left)
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """What a manager may do to a trial, and see of it."""
     return [
-        look(home, "/t/{name}/manage", "manage", _manage),
-        look(home, "/t/{name}/manage/{action}", "manage", _confirm),
-        send(home, "/t/{name}/manage/{action}", "manage", _act),
-        look(home, "/t/{name}/publish", "publish", _ask_publish),
-        send(home, "/t/{name}/publish", "publish", _publish),
-        look(home, "/t/{name}/codes", "list-codes", _ask_codes),
-        send(home, "/t/{name}/codes", "list-codes", _codes),
+        page_route(app_state, "/t/{name}/manage", "manage", _manage),
+        page_route(app_state, "/t/{name}/manage/{action}", "manage", _confirm),
+        form_route(app_state, "/t/{name}/manage/{action}", "manage", _act),
+        page_route(app_state, "/t/{name}/publish", "publish", _ask_publish),
+        form_route(app_state, "/t/{name}/publish", "publish", _publish),
+        page_route(app_state, "/t/{name}/codes", "list-codes", _ask_codes),
+        form_route(app_state, "/t/{name}/codes", "list-codes", _codes),
     ]

@@ -27,9 +27,16 @@ from discreet.reports.summaries import format_in_units
 from discreet.reports.trial_text import privacy_sentence
 from discreet.scale import YES_NO
 from discreet.service import planner
-from discreet.service.cache import Remembered
+from discreet.service.cache import OnceCache
 from discreet.service.endpoints import start_trial
-from discreet.service.pages.base import ENVIRONMENT, Look, address, look, send, without_styles
+from discreet.service.pages.base import (
+    ENVIRONMENT,
+    PageRequest,
+    address,
+    form_route,
+    page_route,
+    without_styles,
+)
 from discreet.service.pages.site import outcome_words
 from discreet.service.pages.trial_form import (
     FIELDS,
@@ -39,52 +46,52 @@ from discreet.service.pages.trial_form import (
     TrialForm,
     read_form,
 )
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.strategies.presets import explain_rounding
 from discreet.trials.protocol import MISSING, Protocol
 from discreet.trials.settings import SETTINGS
 from discreet.wording import format_count, format_day, format_participants, isolate_name, join_first
 
-FRAGMENTS = Remembered[str](128)
+FRAGMENTS = OnceCache[str](128)
 PATIENCE = 1.0
 """Seconds to wait for simulations that are being compiled, before that is said."""
 
 
-async def _show_empty(looking: Look) -> Response:
+async def _show_empty(page: PageRequest) -> Response:
     planner.warm()
-    return _show_form(looking, read_form({}), fresh=True)
+    return _show_form(page, read_form({}), fresh=True)
 
 
-def _show_form(looking: Look, form: TrialForm, fresh: bool = False, **more: Any) -> Response:
+def _show_form(page: PageRequest, form: TrialForm, fresh: bool = False, **more: Any) -> Response:
     """Return the form's page. A form that nobody has filled in has nothing wrong yet."""
     wrong = {} if fresh else form.wrong
     known = {"plan": "", "refused": ""} | more
     status = 422 if wrong and not known["plan"] else 200
     about = {"typed": form.typed, "wrong": wrong, "read": rate_note(form)}
     rest = [name for name in SETTING_FIELDS if name not in PLACED]
-    return looking.page("new.html", status, fields=FIELDS, rest=rest, **about, **known)
+    return page.render("new.html", status, fields=FIELDS, rest=rest, **about, **known)
 
 
 PLACED = ("sites", "deadline", "release", "enrolment", "returning", "blinding")
 """Settings that have a place on the page; others follow under more settings."""
 
 
-async def _receive_form(looking: Look) -> Response:
+async def _receive_form(page: PageRequest) -> Response:
     """Do what the pressed button says: show the plan, review or start the trial."""
-    form = read_form(looking.form)
-    wanted = looking.form.get("do", "")
+    form = read_form(page.form)
+    wanted = page.form.get("do", "")
     if wanted == "plan":
-        plan = Markup(await looking.run(plan_fragment, form))
+        plan = Markup(await page.run(plan_fragment, form))
         wrong = {name: words for name, words in form.wrong.items() if name not in NOT_FOR_PLAN}
-        return _show_form(looking, replace(form, wrong=wrong), plan=plan)
+        return _show_form(page, replace(form, wrong=wrong), plan=plan)
     if form.wrong or wanted == "back":
-        return _show_form(looking, form, fresh=wanted == "back")
+        return _show_form(page, form, fresh=wanted == "back")
     try:
         if wanted == "create":
-            return await _create(looking, form)
-        return await _review(looking, form)
+            return await _create(page, form)
+        return await _review(page, form)
     except InvalidInputError as error:
-        return _show_form(looking, form, refused=str(error))
+        return _show_form(page, form, refused=str(error))
 
 
 NOT_FOR_PLAN = ("name", "max_participants")
@@ -94,10 +101,10 @@ NOT_FOR_PLAN = ("name", "max_participants")
 # --- the plan -------------------------------------------------------------------------
 
 
-async def _plan(looking: Look) -> Response:
+async def _plan(page: PageRequest) -> Response:
     planner.warm()
-    form = read_form(looking.form)
-    text = await looking.run(plan_fragment, form)
+    form = read_form(page.form)
+    text = await page.run(plan_fragment, form)
     beside = ENVIRONMENT.get_template("beside.html")
     text += beside.render(wrong=form.wrong, read=rate_note(form))
     return HTMLResponse(text, headers={"Cache-Control": "no-store"})
@@ -253,12 +260,12 @@ def _describe_end(way: Enrolment) -> str:
 # --- the review -----------------------------------------------------------------------
 
 
-async def _review(looking: Look, form: TrialForm, refused: str = "") -> Response:
+async def _review(page: PageRequest, form: TrialForm, refused: str = "") -> Response:
     protocol = form.protocol
-    warning = await looking.run(_warn, protocol)
+    warning = await page.run(_warn, protocol)
     is_quick = planner.ready(0.0, bool(form.calendar))
-    plan = await looking.run(_make_plan, form) if is_quick else None
-    return looking.page(
+    plan = await page.run(_make_plan, form) if is_quick else None
+    return page.render(
         "review.html",
         422 if refused else 200,
         typed=form.typed,
@@ -331,20 +338,20 @@ def _warn(protocol: Protocol) -> str:
     )
 
 
-async def _create(looking: Look, form: TrialForm) -> Response:
+async def _create(page: PageRequest, form: TrialForm) -> Response:
     settings = {"name": form["name"], "arms": form["arms"], **form.settings}
-    who = looking.visitor.who
+    who = page.principal.who
     try:
-        await looking.run(start_trial, looking.home, who, form.strategy, settings)
+        await page.run(start_trial, page.app_state, who, form.strategy, settings)
     except InvalidInputError as error:
-        return await _review(looking, form, str(error))
-    return looking.go(address("t", form["name"]))
+        return await _review(page, form, str(error))
+    return page.redirect(address("t", form["name"]))
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """Return the routes of the pages of a new trial."""
     return [
-        look(home, "/new", "create", _show_empty),
-        send(home, "/new", "create", _receive_form),
-        send(home, "/new/plan", "plan", _plan),
+        page_route(app_state, "/new", "create", _show_empty),
+        form_route(app_state, "/new", "create", _receive_form),
+        form_route(app_state, "/new/plan", "plan", _plan),
     ]

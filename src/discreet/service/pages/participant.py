@@ -15,12 +15,12 @@ from starlette.routing import Route
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.api import bearer_of, check, request_key
-from discreet.service.auth import Visitor
+from discreet.service.auth import Principal
 from discreet.service.limits import get_info
-from discreet.service.pages.base import Look, look
+from discreet.service.pages.base import PageRequest, page_route
 from discreet.service.pages.site import is_yes_no
 from discreet.service.problems import note_error, problem, problem_of
-from discreet.service.state import OTHER, PATH, Home, integrity, script_hash
+from discreet.service.state import OTHER, PATH, AppState, integrity, script_hash
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import response_noise
 from discreet.trials.responses import Response as Randomised
@@ -30,7 +30,7 @@ NO_USE = (
     "this link does not work, or no longer works: it may have expired, or have been revoked. Ask "
     "the person who gave it to you"
 )
-Answered = Callable[[Home, Visitor, Request], Awaitable[object]]
+Answered = Callable[[AppState, Principal, Request], Awaitable[object]]
 
 
 class Question(msgspec.Struct):
@@ -83,16 +83,16 @@ class Receipt(msgspec.Struct):
     """Of the record, with the answer behind the wall."""
 
 
-async def _page(looking: Look) -> Response:
+async def _page(page: PageRequest) -> Response:
     script = {"hash": script_hash(), "integrity": integrity(script_hash())}
-    return looking.page("participant.html", script=script)
+    return page.render("participant.html", script=script)
 
 
-async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
-    name, person = _whose(visitor)
-    trial = await home.run(home.trial, name)
-    asked = await home.run(home.as_user(name, visitor).participant_view, person)
-    status = await home.run(trial.status)
+async def _question(app_state: AppState, principal: Principal, _: Request) -> Question:
+    name, person = _whose(principal)
+    trial = await app_state.run(app_state.trial, name)
+    asked = await app_state.run(app_state.as_user(name, principal).participant_view, person)
+    status = await app_state.run(trial.status)
     protocol = trial.protocol
     if protocol.script not in (None, script_hash()):
         raise InvalidInputError(OTHER)
@@ -125,41 +125,41 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
     )
 
 
-async def _answer(home: Home, visitor: Visitor, request: Request) -> Receipt:
-    name, person = _whose(visitor)
+async def _answer(app_state: AppState, principal: Principal, request: Request) -> Receipt:
+    name, person = _whose(principal)
     sent = msgspec.json.decode(await request.body(), type=Sent)
-    response, key = Randomised.parse(sent.response), request_key(request, visitor)
-    caller = home.as_user(name, visitor)
-    told = await home.run(caller.answer, person, response, key)
-    asked = await home.run(caller.participant_view, person)
-    status = await home.run(home.trial(name).status)
+    response, key = Randomised.parse(sent.response), request_key(request, principal)
+    caller = app_state.as_user(name, principal)
+    told = await app_state.run(caller.answer, person, response, key)
+    asked = await app_state.run(caller.participant_view, person)
+    status = await app_state.run(app_state.trial(name).status)
     about = (asked.number, asked.is_published, asked.event, status.head)
     return Receipt(told.new == 1, bool(told.late), *about)
 
 
-async def _authenticate(home: Home, request: Request) -> Visitor:
+async def _authenticate(app_state: AppState, request: Request) -> Principal:
     """Authenticate a participant by the secret of the invitation."""
     secret = bearer_of(request)
-    token = await home.run(home.tokens.find_invitation, secret) if secret else None
-    home.limits.admit(request.scope, token, bool(secret) and token is None)
-    return Visitor(token)
+    token = await app_state.run(app_state.tokens.find_invitation, secret) if secret else None
+    app_state.limits.admit(request.scope, token, bool(secret) and token is None)
+    return Principal(token)
 
 
-def _whose(visitor: Visitor) -> tuple[str, str]:
+def _whose(principal: Principal) -> tuple[str, str]:
     """The trial and the id of an invitation."""
-    token = visitor.token
+    token = principal.token
     if token is None or token.trial is None or token.participant is None:
         raise RefusedError(NO_USE, False)
     return token.trial, token.participant
 
 
-def _served(home: Home, path: str, action: str, work: Answered) -> Route:
+def _served(app_state: AppState, path: str, action: str, work: Answered) -> Route:
     async def serve(request: Request) -> Response:
         try:
-            visitor = await _authenticate(home, request)
-            name, _ = _whose(visitor)
-            await check(home, visitor, action, name)
-            found = await work(home, visitor, request)
+            principal = await _authenticate(app_state, request)
+            name, _ = _whose(principal)
+            await check(app_state, principal, action, name)
+            found = await work(app_state, principal, request)
             return Response(
                 msgspec.json.encode(found), 200, {"Cache-Control": "no-store"}, "application/json"
             )
@@ -179,10 +179,10 @@ def _kindly(error: InvalidInputError) -> Response:
     return problem_of(error)
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """The participant's page, and what its script asks."""
     return [
-        look(home, PATH, "", _page),
-        _served(home, f"{PATH}/question", "view", _question),
-        _served(home, f"{PATH}/answer", "answer", _answer),
+        page_route(app_state, PATH, "", _page),
+        _served(app_state, f"{PATH}/question", "view", _question),
+        _served(app_state, f"{PATH}/answer", "answer", _answer),
     ]

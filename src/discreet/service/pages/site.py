@@ -17,16 +17,16 @@ from discreet import scale
 from discreet.errors import InvalidInputError
 from discreet.scale import CLIP
 from discreet.service.api import check
-from discreet.service.auth import NotHereError, Visitor
+from discreet.service.auth import NotHereError, Principal
 from discreet.service.pages.base import (
     ENVIRONMENT,
-    Look,
+    PageRequest,
     Work,
     address,
-    look,
+    form_route,
     once_of,
+    page_route,
     qr_picture,
-    send,
 )
 from discreet.service.state import DAYS, invite, link_path
 from discreet.trials.idempotency import OTHER_ASK, OTHER_REQUEST
@@ -58,7 +58,7 @@ SAID = {
 """What a page says was done. It follows from ids and times, never from an outcome."""
 
 
-class Face(NamedTuple):
+class SiteScope(NamedTuple):
     """A trial, as somebody looks at it from a desk."""
 
     trial: Trial
@@ -69,7 +69,7 @@ class Face(NamedTuple):
     """Whether a manager chose it."""
 
 
-class Waited(NamedTuple):
+class OpenRow(NamedTuple):
     """Somebody whose outcome is not in."""
 
     number: int
@@ -81,7 +81,7 @@ class Waited(NamedTuple):
     late: bool
 
 
-class DeskView(NamedTuple):
+class SiteView(NamedTuple):
     """All that a desk shows."""
 
     name: str
@@ -99,14 +99,14 @@ class DeskView(NamedTuple):
     waits: str
     local: bool
     blind: bool
-    rows: list[Waited]
+    rows: list[OpenRow]
     more: int
     """People who are waited for and not listed."""
     newest: int | None
     """Whoever was enrolled within the last minute and may still stand here."""
 
 
-class PersonView(NamedTuple):
+class ParticipantRow(NamedTuple):
     """All that the page of one person shows."""
 
     name: str
@@ -133,7 +133,7 @@ class PersonView(NamedTuple):
     """Whether an outcome was told or is noted as missing; which, nobody is told."""
 
 
-def desk_view(face: Face, status: Status, full: AskResult | None = None) -> DeskView:
+def desk_view(face: SiteScope, status: Status, full: AskResult | None = None) -> SiteView:
     """The desk of a site, after an attempt to enrol somebody where there was no place,
     if there was one.
     """
@@ -147,7 +147,7 @@ def desk_view(face: Face, status: Status, full: AskResult | None = None) -> Desk
     found = face.caller.open_assignments(face.place) if known else []
     rows = [_waited(one) for one in found[:MOST_ROWS]]
     shut = _shut(status, face.place in closed)
-    return DeskView(
+    return SiteView(
         name=protocol.name,
         place=face.place,
         choices=None if bound else names,
@@ -163,12 +163,12 @@ def desk_view(face: Face, status: Status, full: AskResult | None = None) -> Desk
     )
 
 
-def person_view(face: Face, number: int) -> PersonView:
+def person_view(face: SiteScope, number: int) -> ParticipantRow:
     """The page of one person."""
     protocol = face.trial.protocol
     one = face.caller.find_assignment(number)
     row = _waited(one)
-    return PersonView(
+    return ParticipantRow(
         name=protocol.name,
         place=face.place,
         chosen=face.chosen,
@@ -267,12 +267,12 @@ def _just_now(one: OpenAssignment) -> bool:
     return one.age < 60
 
 
-def _waited(one: OpenAssignment) -> Waited:
+def _waited(one: OpenAssignment) -> OpenRow:
     since = "just now" if _just_now(one) else f"{span(one.age)} ago"
     left = None if one.deadline is None else one.deadline - time.time()
     until = "" if left is None else f"in {span(left)}" if left > 0 else "has passed"
     late = left is not None and left <= 0
-    return Waited(parse_number(one.id), short_code(one.id), one.arm, one.site, since, until, late)
+    return OpenRow(parse_number(one.id), short_code(one.id), one.arm, one.site, since, until, late)
 
 
 def sentence(words: str) -> str:
@@ -305,98 +305,98 @@ ENROLLED_BEFORE = (
 )
 
 
-def _face(looking: Look) -> Face:
+def _face(page: PageRequest) -> SiteScope:
     """What the desk is about: the trial, and the site it stands in."""
-    bound = looking.visitor.site
-    site = bound or looking.form.get("site") or looking.request.query_params.get("site") or None
+    bound = page.principal.site
+    site = bound or page.form.get("site") or page.request.query_params.get("site") or None
     chosen = site is not None and bound is None
-    return Face(looking.home.trial(looking.name), _caller(looking), site, chosen)
+    return SiteScope(page.app_state.trial(page.name), _caller(page), site, chosen)
 
 
-def _caller(looking: Look) -> TrialUser:
-    return looking.home.as_user(looking.name, looking.visitor)
+def _caller(page: PageRequest) -> TrialUser:
+    return page.app_state.as_user(page.name, page.principal)
 
 
-def _key(looking: Look, kind: str) -> str | None:
+def _key(page: PageRequest, kind: str) -> str | None:
     """Under which a form is done once; apart from those of other kinds."""
-    key = once_of(looking.form, looking.visitor)
+    key = once_of(page.form, page.principal)
     return None if key is None else f"{key} {kind}"
 
 
-async def _desk(looking: Look) -> Response:
-    query = looking.request.query_params
+async def _desk(page: PageRequest) -> Response:
+    query = page.request.query_params
     asked, wrong = query.get("asked"), ""
     if asked is not None:
-        if number := await looking.run(_enrolled_before, looking, asked):
-            return _to_person(looking, number, "enrolled")
+        if number := await page.run(_enrolled_before, page, asked):
+            return _to_person(page, number, "enrolled")
         wrong = NOT_ARRIVED
-    return await _show_desk(looking, wrong=wrong)
+    return await _show_desk(page, wrong=wrong)
 
 
-def _enrolled_before(looking: Look, asked: str) -> int | None:
+def _enrolled_before(page: PageRequest, asked: str) -> int | None:
     """The number of the person whom a form has enrolled; nobody is enrolled by this."""
-    looking.form = {"once": asked}
-    key = _key(looking, "ask")
-    if key is None or not looking.home.trial(looking.name).was_answered(key):
+    page.form = {"once": asked}
+    key = _key(page, "ask")
+    if key is None or not page.app_state.trial(page.name).was_answered(key):
         return None
-    return parse_number(_caller(looking).ask(key=key).assignments[0].id)
+    return parse_number(_caller(page).ask(key=key).assignments[0].id)
 
 
 async def _show_desk(
-    looking: Look, status: int = 200, wrong: str = "", full: AskResult | None = None
+    page: PageRequest, status: int = 200, wrong: str = "", full: AskResult | None = None
 ) -> Response:
-    query = looking.request.query_params
+    query = page.request.query_params
     said = SAID.get(query.get("said", ""), "") if not (wrong or full) else ""
     about = query.get("person", "")
 
-    def make_view() -> DeskView:
-        status = looking.home.status(looking.name, looking.visitor)
-        return desk_view(_face(looking), status, full)
+    def make_view() -> SiteView:
+        status = page.app_state.status(page.name, page.principal)
+        return desk_view(_face(page), status, full)
 
-    view = await looking.run(make_view)
+    view = await page.run(make_view)
     who = f"Person {about}: " if said and about.isascii() and about.isdigit() else ""
-    return looking.page(
+    return page.render(
         "desk.html", status, view=view, wrong=wrong, waits=view.waits, said=who + said
     )
 
 
-async def _person(looking: Look) -> Response:
-    said = SAID.get(looking.request.query_params.get("said", ""), "")
-    number = read_whole(looking.request.path_params["number"])
+async def _person(page: PageRequest) -> Response:
+    said = SAID.get(page.request.query_params.get("said", ""), "")
+    number = read_whole(page.request.path_params["number"])
     if number is None:
         raise NotHereError("there is no such page")
-    return await _show_person(looking, number, said=said)
+    return await _show_person(page, number, said=said)
 
 
 async def _show_person(
-    looking: Look, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
+    page: PageRequest, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
 ) -> Response:
-    await check(looking.home, looking.visitor, "list-open", looking.name)
-    view = await looking.run(lambda: person_view(_face(looking), number))
+    await check(page.app_state, page.principal, "list-open", page.name)
+    view = await page.run(lambda: person_view(_face(page), number))
     about = {"arm": None, "link": None, "link_picture": None, "days": DAYS, **more}
-    return looking.page("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
+    return page.render("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
 
 
 # --- forms ----------------------------------------------------------------------------
 
 
-async def _enrol(looking: Look) -> Response:
-    form = looking.form
+async def _enrol(page: PageRequest) -> Response:
+    form = page.form
 
     def ask() -> Any:
-        return _caller(looking).ask(
+        return _caller(page).ask(
             site=form.get("site") or None,
             participant=form.get("person") or None,
-            key=_key(looking, "ask"),
+            key=_key(page, "ask"),
         )
 
     try:
-        batch = await looking.run(ask)
+        batch = await page.run(ask)
     except InvalidInputError as error:
-        return await _show_desk(looking, 422, wrong=_of_one(str(error)))
+        return await _show_desk(page, 422, wrong=_of_one(str(error)))
     if not batch.assignments:
-        return await _show_desk(looking, full=batch)
-    return _to_person(looking, parse_number(batch.assignments[0].id), "enrolled")
+        return await _show_desk(page, full=batch)
+    return _to_person(page, parse_number(batch.assignments[0].id), "enrolled")
 
 
 def _of_one(words: str) -> str:
@@ -404,23 +404,23 @@ def _of_one(words: str) -> str:
     return ENROLLED_BEFORE if words == OTHER_ASK else words
 
 
-async def _find(looking: Look) -> Response:
+async def _find(page: PageRequest) -> Response:
     """Whom somebody looks for by number in the trial, or by id, short or whole: what
     stands after its number must be right, or a slip would open another person.
     """
-    typed = re.sub(r"[\s-]+", "-", looking.form.get("code", "").strip().lower())
+    typed = re.sub(r"[\s-]+", "-", page.form.get("code", "").strip().lower())
     number = parse_number(typed)
     try:
         if number < 1:
             raise InvalidInputError(TYPE_WHOM)
-        id = (await looking.run(_caller(looking).find_assignment, number)).id
+        id = (await page.run(_caller(page).find_assignment, number)).id
         if "-" in typed and typed not in (id, short_code(id)):
             raise InvalidInputError(
                 f"person {number} has another id: compare what you typed with the notes"
             )
     except InvalidInputError as error:
-        return await _show_desk(looking, 422, wrong=str(error))
-    return _to_person(looking, number)
+        return await _show_desk(page, 422, wrong=str(error))
+    return _to_person(page, number)
 
 
 def _pressed(error: InvalidInputError) -> str:
@@ -428,54 +428,54 @@ def _pressed(error: InvalidInputError) -> str:
     return PRESSED_BEFORE if str(error) == OTHER_REQUEST else str(error)
 
 
-def _about_one(work: Callable[[Look, TrialUser, str], str], at_desk: frozenset[str]) -> Work:
+def _about_one(work: Callable[[PageRequest, TrialUser, str], str], at_desk: frozenset[str]) -> Work:
     """A form about one person: what was done is said on a page that can be loaded
     again, what was refused on the page of that person.
     """
 
-    async def serve(looking: Look) -> Response:
-        id = looking.form.get("id", "")
+    async def serve(page: PageRequest) -> Response:
+        id = page.form.get("id", "")
         try:
-            said = await looking.run(lambda: work(looking, _caller(looking), id))
+            said = await page.run(lambda: work(page, _caller(page), id))
         except InvalidInputError as error:
-            return await _show_person(looking, parse_number(id), 422, wrong=_pressed(error))
+            return await _show_person(page, parse_number(id), 422, wrong=_pressed(error))
         if said in at_desk:
-            extra = _site_words(looking)
-            return looking.go(f"{_desk_path(looking)}?said={said}&person={parse_number(id)}{extra}")
-        return _to_person(looking, parse_number(id), said)
+            extra = _site_words(page)
+            return page.redirect(f"{_desk_path(page)}?said={said}&person={parse_number(id)}{extra}")
+        return _to_person(page, parse_number(id), said)
 
     return serve
 
 
-def _tell(looking: Look, caller: TrialUser, id: str) -> str:
-    if "outcome" not in looking.form:
-        return _miss(looking, caller, id)
-    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")))
+def _tell(page: PageRequest, caller: TrialUser, id: str) -> str:
+    if "outcome" not in page.form:
+        return _miss(page, caller, id)
+    return _told(caller.tell(id, _outcome(page), _key(page, "tell")))
 
 
-def _answer(looking: Look, caller: TrialUser, id: str) -> str:
-    if "response" not in looking.form:
-        return _miss(looking, caller, id)
-    response = Randomised.parse(looking.form["response"])
-    return _told(caller.answer(id, response, _key(looking, "answer")))
+def _answer(page: PageRequest, caller: TrialUser, id: str) -> str:
+    if "response" not in page.form:
+        return _miss(page, caller, id)
+    response = Randomised.parse(page.form["response"])
+    return _told(caller.answer(id, response, _key(page, "answer")))
 
 
-def _amend(looking: Look, caller: TrialUser, id: str) -> str:
-    caller.amend(id, _outcome(looking), _key(looking, "amend"))
+def _amend(page: PageRequest, caller: TrialUser, id: str) -> str:
+    caller.amend(id, _outcome(page), _key(page, "amend"))
     return "amended"
 
 
-def _miss(looking: Look, caller: TrialUser, id: str) -> str:
+def _miss(page: PageRequest, caller: TrialUser, id: str) -> str:
     """Note that an outcome will not come. The form has the address of the one with the
     outcome, and leads to the same: browsers and proxies keep addresses.
     """
-    if looking.form.get("sure") != "yes":
+    if page.form.get("sure") != "yes":
         raise InvalidInputError("tick the box to say that you are sure. Nothing was changed")
-    return _told(caller.miss(id, _key(looking, "miss")))
+    return _told(caller.miss(id, _key(page, "miss")))
 
 
-def _reissue(looking: Look, caller: TrialUser, id: str) -> str:
-    caller.reissue(id, _key(looking, "reissue"))
+def _reissue(page: PageRequest, caller: TrialUser, id: str) -> str:
+    caller.reissue(id, _key(page, "reissue"))
     return "reissued"
 
 
@@ -484,36 +484,36 @@ def _told(told: TellResult) -> str:
     return "taken" if told.new else "late" if told.late else "before"
 
 
-def _outcome(looking: Look) -> float:
+def _outcome(page: PageRequest) -> float:
     """The outcome that was typed; the error does not repeat it."""
-    outcome = read_decimal(looking.form.get("outcome", "").strip())
+    outcome = read_decimal(page.form.get("outcome", "").strip())
     if outcome is None:
         raise InvalidInputError(TYPE_A_NUMBER)
     return outcome
 
 
-async def _unblind(looking: Look) -> Response:
+async def _unblind(page: PageRequest) -> Response:
     """The arm is on this one answer, and in no address."""
-    id, reason = looking.form.get("id", ""), looking.form.get("reason", "").strip()
+    id, reason = page.form.get("id", ""), page.form.get("reason", "").strip()
     try:
-        arm = await looking.run(_caller(looking).unblind, id, reason, _key(looking, "unblind"))
+        arm = await page.run(_caller(page).unblind, id, reason, _key(page, "unblind"))
     except InvalidInputError as error:
-        return await _show_person(looking, parse_number(id), 422, wrong=str(error))
-    return await _show_person(looking, parse_number(id), arm=arm)
+        return await _show_person(page, parse_number(id), 422, wrong=str(error))
+    return await _show_person(page, parse_number(id), arm=arm)
 
 
-async def _invite(looking: Look) -> Response:
+async def _invite(page: PageRequest) -> Response:
     """Show the link on this answer alone: it is stored nowhere."""
-    id = looking.form.get("id", "")
+    id = page.form.get("id", "")
     try:
-        days = _days(looking.form.get("days", ""))
-        about = (looking.home, looking.visitor, looking.name, id, days)
-        secret, _ = await looking.run(invite, *about)
+        days = _days(page.form.get("days", ""))
+        about = (page.app_state, page.principal, page.name, id, days)
+        secret, _ = await page.run(invite, *about)
     except InvalidInputError as error:
-        return await _show_person(looking, parse_number(id), 422, wrong=_pressed(error))
-    link = str(looking.request.base_url).rstrip("/") + link_path(secret)
+        return await _show_person(page, parse_number(id), 422, wrong=_pressed(error))
+    link = str(page.request.base_url).rstrip("/") + link_path(secret)
     picture = qr_picture(link)
-    return await _show_person(looking, parse_number(id), link=link, link_picture=picture, days=days)
+    return await _show_person(page, parse_number(id), link=link, link_picture=picture, days=days)
 
 
 def _days(text: str) -> float:
@@ -526,36 +526,36 @@ def _days(text: str) -> float:
 # --- where to go ----------------------------------------------------------------------
 
 
-def _desk_path(looking: Look) -> str:
-    return address("t", looking.name, "desk")
+def _desk_path(page: PageRequest) -> str:
+    return address("t", page.name, "desk")
 
 
-def _to_person(looking: Look, number: int, said: str = "") -> Response:
+def _to_person(page: PageRequest, number: int, said: str = "") -> Response:
     query = f"?said={said}" if said else ""
-    extra = _site_words(looking)
-    return looking.go(f"{_desk_path(looking)}/{number}{query or '?' * bool(extra)}{extra}")
+    extra = _site_words(page)
+    return page.redirect(f"{_desk_path(page)}/{number}{query or '?' * bool(extra)}{extra}")
 
 
-def _site_words(looking: Look) -> str:
+def _site_words(page: PageRequest) -> str:
     """The site that a manager's desk stands in, in an address."""
-    visitor: Visitor = looking.visitor
-    site = "" if visitor.site else looking.form.get("site", "")
+    principal: Principal = page.principal
+    site = "" if principal.site else page.form.get("site", "")
     return f"&site={address(site)[1:]}" if site else ""
 
 
-def routes(home: Any) -> list[Route]:
+def routes(app_state: Any) -> list[Route]:
     """The pages and forms of a desk."""
     desk = "/t/{name}/desk"
     back = frozenset({"taken"})
     return [
-        look(home, desk, "ask", _desk),
-        look(home, desk + "/{number}", "list-open", _person),
-        send(home, f"{desk}/enrol", "ask", _enrol),
-        send(home, f"{desk}/find", "list-open", _find),
-        send(home, f"{desk}/tell", "tell", _about_one(_tell, back)),
-        send(home, f"{desk}/answer", "answer", _about_one(_answer, back)),
-        send(home, f"{desk}/amend", "amend", _about_one(_amend, back)),
-        send(home, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
-        send(home, f"{desk}/unblind", "unblind", _unblind),
-        send(home, f"{desk}/invite", "invite", _invite),
+        page_route(app_state, desk, "ask", _desk),
+        page_route(app_state, desk + "/{number}", "list-open", _person),
+        form_route(app_state, f"{desk}/enrol", "ask", _enrol),
+        form_route(app_state, f"{desk}/find", "list-open", _find),
+        form_route(app_state, f"{desk}/tell", "tell", _about_one(_tell, back)),
+        form_route(app_state, f"{desk}/answer", "answer", _about_one(_answer, back)),
+        form_route(app_state, f"{desk}/amend", "amend", _about_one(_amend, back)),
+        form_route(app_state, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
+        form_route(app_state, f"{desk}/unblind", "unblind", _unblind),
+        form_route(app_state, f"{desk}/invite", "invite", _invite),
     ]

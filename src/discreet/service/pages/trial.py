@@ -27,10 +27,10 @@ from discreet.reports.trial_text import (
     promises,
     site_rows,
 )
-from discreet.service.auth import ANYONE, Visitor
-from discreet.service.cache import Remembered
+from discreet.service.auth import ANYONE, Principal
+from discreet.service.cache import OnceCache
 from discreet.service.pages.account import without_token
-from discreet.service.pages.base import Look, address, look, without_styles
+from discreet.service.pages.base import PageRequest, address, page_route, without_styles
 from discreet.service.pages.site import outcome_words
 from discreet.service.pages.trial_text import (
     LABEL,
@@ -41,7 +41,7 @@ from discreet.service.pages.trial_text import (
     state_words,
     waits_words,
 )
-from discreet.service.state import Computation, Home, ServedTrial, blinded
+from discreet.service.state import AppState, Computation, ServedTrial, blinded
 from discreet.tabular import escape_formula
 from discreet.trials.protocol import MISSING
 from discreet.trials.record import Event
@@ -62,28 +62,28 @@ def picture_key(said: Mapping[str, Any]) -> str:
     return f"{said['releases']}-{len(said['actions'])}-{int(said['stopped'])}"
 
 
-async def means(looking: Look) -> Response:
-    """The private means at each look, drawn."""
-    return await _picture(looking, "means")
+async def means(page: PageRequest) -> Response:
+    """The private means at each page_route, drawn."""
+    return await _picture(page, "means")
 
 
-async def evidence(looking: Look) -> Response:
+async def evidence(page: PageRequest) -> Response:
     """The evidence against each arm, drawn."""
-    return await _picture(looking, "evidence")
+    return await _picture(page, "evidence")
 
 
-async def _picture(looking: Look, which: str) -> Response:
+async def _picture(page: PageRequest, which: str) -> Response:
     def plan() -> Computation:
-        seen = looking.home.seen(looking.name, looking.visitor)
+        seen = page.app_state.seen(page.name, page.principal)
         trial, status = seen.trial, seen.status
-        if blinded(trial.protocol, status.stopped, looking.visitor):
+        if blinded(trial.protocol, status.stopped, page.principal):
             raise RefusedError(NO_MEANS, True)
-        key = (looking.name, "pictures", picture_key(seen.said()))
+        key = (page.name, "pictures", picture_key(seen.said()))
         return Computation(
             key, lambda: _draw_pictures(trial), lambda found: found.get(which, NOTHING)
         )
 
-    return svg(await looking.home.compute(await looking.run(plan)))
+    return svg(await page.app_state.compute(await page.run(plan)))
 
 
 def svg(text: str) -> Response:
@@ -97,9 +97,9 @@ def _draw_pictures(trial: Trial) -> dict[str, str]:
     return {name: without_styles(figure.draw().decode()) for name, figure in found.items()}
 
 
-async def transcript(looking: Look) -> Response:
+async def transcript(page: PageRequest) -> Response:
     """What may be published."""
-    return await _file(looking, "transcript.json", "application/json", transcript_text)
+    return await _file(page, "transcript.json", "application/json", transcript_text)
 
 
 def transcript_text(trial: Trial) -> str:
@@ -107,13 +107,13 @@ def transcript_text(trial: Trial) -> str:
     return json.dumps(trial.transcript(), indent=1, ensure_ascii=False) + "\n"
 
 
-async def report(looking: Look) -> Response:
+async def report(page: PageRequest) -> Response:
     """The transcript as a page of its own, with its own styles and no script; arms are
     compared with the one that is asked for.
     """
-    control = looking.request.query_params.get("control") or None
+    control = page.request.query_params.get("control") or None
     found = await _file(
-        looking,
+        page,
         "report.html",
         "text/html",
         lambda trial: trial_page(trial.transcript(), control),
@@ -123,9 +123,9 @@ async def report(looking: Look) -> Response:
     return found
 
 
-async def arms(looking: Look) -> Response:
+async def arms(page: PageRequest) -> Response:
     """The arms as a table for a spreadsheet."""
-    return await _file(looking, "arms.csv", "text/csv", _write_arms_csv)
+    return await _file(page, "arms.csv", "text/csv", _write_arms_csv)
 
 
 def _write_arms_csv(trial: Trial) -> str:
@@ -147,7 +147,7 @@ def _write_arms_csv(trial: Trial) -> str:
 
 
 async def _file(
-    looking: Look,
+    page: PageRequest,
     ending: str,
     media: str,
     make: Callable[[Trial], str],
@@ -156,14 +156,14 @@ async def _file(
     """A file of a trial, made once for a state of it."""
 
     def plan() -> Computation:
-        seen = looking.home.seen(looking.name, looking.visitor)
+        seen = page.app_state.seen(page.name, page.principal)
         trial, status = seen.trial, seen.status
         check_control(control, [arm.name for arm in status.arms])
-        key = (looking.name, status.head, status.pending, status.erasing, ending, control)
+        key = (page.name, status.head, status.pending, status.erasing, ending, control)
         return Computation(key, lambda: make(trial))
 
-    text = await looking.home.compute(await looking.run(plan))
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", looking.name).strip("-")[:60] or "trial"
+    text = await page.app_state.compute(await page.run(plan))
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", page.name).strip("-")[:60] or "trial"
     shown = "inline" if media == "text/html" else "attachment"
     headers = {
         "Cache-Control": "no-store",
@@ -172,7 +172,7 @@ async def _file(
     return Response(text, 200, headers, media)
 
 
-FLOWS = Remembered[str](64)
+FLOWS = OnceCache[str](64)
 STEPS = 50
 """The picture is drawn again when there is so great a part of people more."""
 MOST_CALLS = 100_000
@@ -185,15 +185,15 @@ IN_ORDER = (
 )
 
 
-def flow_words(trial: Trial, status: Status, visitor: Visitor, follows: bool) -> str:
-    """What the picture shows to a visitor, who may follow the record; empty if there is
+def flow_words(trial: Trial, status: Status, principal: Principal, follows: bool) -> str:
+    """What the picture shows to a principal, who may follow the record; empty if there is
     none.
     """
     if status.participants < 2 or not follows:
         return ""
     if trial.protocol.has_times:
         return TIMED
-    if visitor.may("audit-trail", status.name):
+    if principal.may("audit-trail", status.name):
         return NOTED
     return IN_ORDER if any(site.participants for site in status.sites) else ""
 
@@ -204,21 +204,21 @@ def flow_key(status: Status) -> str:
     return f"{status.participants - status.participants % step}-{status.stopped}"
 
 
-async def flow(looking: Look) -> Response:
+async def flow(page: PageRequest) -> Response:
     """People against time, by site."""
 
     def drawn() -> str:
-        trial = looking.home.trial(looking.name)
-        private = not trial.protocol.has_times and looking.visitor.may("audit-trail", looking.name)
+        trial = page.app_state.trial(page.name)
+        private = not trial.protocol.has_times and page.principal.may("audit-trail", page.name)
         key = (
-            looking.home.url,
-            looking.name,
+            page.app_state.url,
+            page.name,
             private,
-            flow_key(looking.home.seen(looking.name, looking.visitor).status),
+            flow_key(page.app_state.seen(page.name, page.principal).status),
         )
         return FLOWS.get(key, lambda: _draw_enrolment(trial, private))
 
-    return svg(await looking.run(drawn))
+    return svg(await page.run(drawn))
 
 
 def _draw_enrolment(trial: Trial, private: bool) -> str:
@@ -242,7 +242,7 @@ def _recorded(trial: Trial) -> list[charts.Arrival]:
 
 EVENTS = 20
 """Lines of the record on a page."""
-EVIDENCE = Remembered[list[float | None]](256)
+EVIDENCE = OnceCache[list[float | None]](256)
 """Against each arm, after the last release."""
 
 
@@ -256,14 +256,14 @@ class Bar:
 
 
 def view(
-    home: Home, trial: ServedTrial, visitor: Visitor, before: int | None, public: bool
+    app_state: AppState, trial: ServedTrial, principal: Principal, before: int | None, public: bool
 ) -> dict[str, Any]:
-    """All that the page of a trial shows to a visitor."""
-    seen = home.seen(trial.protocol.name, visitor)
+    """All that the page of a trial shows to a principal."""
+    seen = app_state.seen(trial.protocol.name, principal)
     status, said = seen.status, seen.said()
-    blind = blinded(trial.protocol, status.stopped, visitor)
+    blind = blinded(trial.protocol, status.stopped, principal)
     name = trial.protocol.name
-    follows = public or visitor.may("transcript", name)
+    follows = public or principal.may("transcript", name)
     record = seen.record(EVENTS, before) if follows else []
     return {
         "name": name,
@@ -272,20 +272,20 @@ def view(
         "question": trial.protocol.question,
         "blind": blind,
         "follows": follows,
-        "manages": not public and visitor.may("manage", name),
-        "enrols": not public and visitor.may("ask", name) and not status.stopped,
-        "next": _next(home, visitor, said) if not public else None,
-        "admits": _admits(visitor, said) if not public else [],
+        "manages": not public and principal.may("manage", name),
+        "enrols": not public and principal.may("ask", name) and not status.stopped,
+        "next": _next(app_state, principal, said) if not public else None,
+        "admits": _admits(principal, said) if not public else [],
         "now": said,
         "state": state_words(said),
         "waits": waits_words(said),
         "known": known_words(said, blind),
         "left": left_words(said),
-        "ahead": ahead_of(home, trial, status, visitor),
+        "ahead": ahead_of(app_state, trial, status, principal),
         "label": LABEL,
-        "mark": mark_of(home, status, blind),
-        **({} if blind else _describe_arms(home, said, trial)),
-        "flow": flow_words(trial, status, visitor, follows),
+        "mark": mark_of(app_state, status, blind),
+        **({} if blind else _describe_arms(app_state, said, trial)),
+        "flow": flow_words(trial, status, principal, follows),
         "flow_key": flow_key(status),
         "sites": site_rows(said),
         "acts": act_rows(said),
@@ -296,37 +296,41 @@ def view(
     }
 
 
-def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | None:
+def _next(app_state: AppState, principal: Principal, said: Mapping[str, Any]) -> list[str] | None:
     """Sites that the manager of a trial without people may let in now; None if there
     is no next step to say.
     """
     name = said["name"]
     begins = not said["participants"] and not said["stopped"]
-    if not begins or not visitor.may("tokens", name):
+    if not begins or not principal.may("tokens", name):
         return None
-    return without_token(home, name, [site["name"] for site in said["sites"]])
+    return without_token(app_state, name, [site["name"] for site in said["sites"]])
 
 
-def _admits(visitor: Visitor, said: Mapping[str, Any]) -> list[str]:
+def _admits(principal: Principal, said: Mapping[str, Any]) -> list[str]:
     """Sites that the manager of a trial may make another token for."""
-    lets = visitor.may("tokens", said["name"]) and not said["stopped"]
+    lets = principal.may("tokens", said["name"]) and not said["stopped"]
     return [site["name"] for site in said["sites"] if not site["closed"]] if lets else []
 
 
-def mark_of(home: Home, status: Status, blind: bool) -> str:
+def mark_of(app_state: AppState, status: Status, blind: bool) -> str:
     """Return a text that changes as soon as the page shows something else. Blinded
     visitors see no forecast, which is another one after each action on an arm.
     """
     counts = f"{status.pending} {status.waiting} {status.past_deadline}"
-    forecast = "" if blind else home.forecasts.known(status.name)
+    forecast = "" if blind else app_state.forecasts.known(status.name)
     return f"{status.head} {counts} {forecast}"
 
 
-def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> dict[str, Any]:
+def _describe_arms(
+    app_state: AppState, said: Mapping[str, Any], trial: ServedTrial
+) -> dict[str, Any]:
     """How the arms do."""
     protocol, notes = trial.protocol, arm_notes(said)
     key = picture_key(said)
-    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().measure_evidence())
+    known = EVIDENCE.get(
+        (app_state.url, said["name"], key), lambda: trial.copy_run().measure_evidence()
+    )
     level = format_percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
     rows = [
@@ -375,40 +379,40 @@ def _record(events: list[Event], arms: list[str]) -> list[tuple[Event, str]]:
     return [(event, event_words(event, arms)) for event in events]
 
 
-def before_of(looking: Look) -> int | None:
+def before_of(page: PageRequest) -> int | None:
     """From where on the record is shown, if not from its end."""
-    return read_whole(looking.request.query_params.get("before", ""))
+    return read_whole(page.request.query_params.get("before", ""))
 
 
-async def _trial(looking: Look) -> Response:
-    if looking.visitor.role == ANYONE:
-        return looking.go(address("p", looking.name))
-    trial = await looking.run(looking.home.trial, looking.name)
-    found = await looking.run(
-        view, looking.home, trial, looking.visitor, before_of(looking) or None, False
+async def _trial(page: PageRequest) -> Response:
+    if page.principal.role == ANYONE:
+        return page.redirect(address("p", page.name))
+    trial = await page.run(page.app_state.trial, page.name)
+    found = await page.run(
+        view, page.app_state, trial, page.principal, before_of(page) or None, False
     )
-    published = await looking.run(looking.home.published, looking.name)
-    return looking.page("trial.html", published=published, **found)
+    published = await page.run(page.app_state.published, page.name)
+    return page.render("trial.html", published=published, **found)
 
 
-async def mark(looking: Look) -> Response:
+async def mark(page: PageRequest) -> Response:
     """A short text that changes when the page does."""
 
-    seen = await looking.run(looking.home.seen, looking.name, looking.visitor)
-    blind = blinded(seen.trial.protocol, seen.status.stopped, looking.visitor)
-    found = mark_of(looking.home, seen.status, blind)
+    seen = await page.run(page.app_state.seen, page.name, page.principal)
+    blind = blinded(seen.trial.protocol, seen.status.stopped, page.principal)
+    found = mark_of(page.app_state, seen.status, blind)
     return PlainTextResponse(found, headers={"Cache-Control": "no-store"})
 
 
-def routes(home: Home) -> list[Route]:
+def routes(app_state: AppState) -> list[Route]:
     """The page of a trial, and what it fetches."""
     return [
-        look(home, "/t/{name}", "status", _trial),
-        look(home, "/t/{name}/head", "status", mark),
-        look(home, "/t/{name}/means.svg", "status", means),
-        look(home, "/t/{name}/evidence.svg", "status", evidence),
-        look(home, "/t/{name}/people.svg", "transcript", flow),
-        look(home, "/t/{name}/transcript.json", "transcript", transcript),
-        look(home, "/t/{name}/report.html", "report", report),
-        look(home, "/t/{name}/arms.csv", "transcript", arms),
+        page_route(app_state, "/t/{name}", "status", _trial),
+        page_route(app_state, "/t/{name}/head", "status", mark),
+        page_route(app_state, "/t/{name}/means.svg", "status", means),
+        page_route(app_state, "/t/{name}/evidence.svg", "status", evidence),
+        page_route(app_state, "/t/{name}/people.svg", "transcript", flow),
+        page_route(app_state, "/t/{name}/transcript.json", "transcript", transcript),
+        page_route(app_state, "/t/{name}/report.html", "report", report),
+        page_route(app_state, "/t/{name}/arms.csv", "transcript", arms),
     ]

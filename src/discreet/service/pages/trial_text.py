@@ -17,9 +17,9 @@ from discreet.reports.trial_text import (
     level_words,
     past_words,
 )
-from discreet.service.auth import Visitor
-from discreet.service.cache import Remembered
-from discreet.service.state import Home, ServedTrial, blinded
+from discreet.service.auth import Principal
+from discreet.service.cache import OnceCache
+from discreet.service.state import AppState, ServedTrial, blinded
 from discreet.trials.operations import UNBLIND, action_phrase
 from discreet.trials.record import Event
 from discreet.trials.status import Status
@@ -36,7 +36,7 @@ and one to say in a table.
 """
 FAR = 3650
 """Days beyond which no date is said."""
-PACES = Remembered[float | None](256, seconds=60.0)
+PACES = OnceCache[float | None](256, seconds=60.0)
 LABEL = "Simulated from what was released so far; nothing about it is guaranteed."
 NOTHING_YET = "No forecast yet: nothing has been released that it could be based on."
 SOON_THERE = "A forecast is being simulated: it appears here in a few seconds."
@@ -54,20 +54,22 @@ class Ahead:
     """Whether there is a forecast, which has to be labelled."""
 
 
-def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -> Ahead | None:
-    """What a visitor may know of how a trial may go on; None: nothing."""
-    if status.stopped or blinded(trial.protocol, status.stopped, visitor):
+def ahead_of(
+    app_state: AppState, trial: ServedTrial, status: Status, principal: Principal
+) -> Ahead | None:
+    """What a principal may know of how a trial may go on; None: nothing."""
+    if status.stopped or blinded(trial.protocol, status.stopped, principal):
         return None
     if not status.releases:
         return Ahead((NOTHING_YET,), "not yet")
     name, key = trial.protocol.name, f"{status.releases}-{len(status.actions)}"
     seed = int(trial.protocol_hash[:8], 16) + status.releases
-    seen = home.forecasts.see(name, key, seed, trial.copy_run)
+    seen = app_state.forecasts.see(name, key, seed, trial.copy_run)
     if seen is None:
         return Ahead((SOON_THERE,), "being simulated")
     if seen.found is None:
         return Ahead((f"No forecast: {seen.reason}.",), "–")
-    pace = None if status.paused else pace_of(home, trial, visitor)
+    pace = None if status.paused else pace_of(app_state, trial, principal)
     return _told(seen.found, status, pace)
 
 
@@ -124,13 +126,13 @@ def _date(days: float) -> str:
 # --- the pace -------------------------------------------------------------------------
 
 
-def pace_of(home: Home, trial: ServedTrial, visitor: Visitor) -> float | None:
-    """People a second, as far as a visitor may know; None if nobody can say."""
+def pace_of(app_state: AppState, trial: ServedTrial, principal: Principal) -> float | None:
+    """People a second, as far as a principal may know; None if nobody can say."""
     name, timed = trial.protocol.name, trial.protocol.has_times
     if timed:
-        return PACES.get((home.url, name, "record"), lambda: _recorded(trial))
-    if visitor.may("audit-trail", name):
-        return PACES.get((home.url, name, "audit trail"), lambda: _noted(trial))
+        return PACES.get((app_state.url, name, "record"), lambda: _recorded(trial))
+    if principal.may("audit-trail", name):
+        return PACES.get((app_state.url, name, "audit trail"), lambda: _noted(trial))
     return None
 
 

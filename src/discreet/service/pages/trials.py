@@ -7,12 +7,12 @@ from starlette.routing import Route
 
 from discreet.errors import DiscreetError
 from discreet.service import planner
-from discreet.service.auth import NotHereError, Visitor
+from discreet.service.auth import NotHereError, Principal
 from discreet.service.pages import trial
-from discreet.service.pages.base import Look, Work, look
+from discreet.service.pages.base import PageRequest, Work, page_route
 from discreet.service.pages.trial import flow
 from discreet.service.pages.trial_text import ahead_of, waits_words
-from discreet.service.state import Home
+from discreet.service.state import AppState
 from discreet.trials.listing import GOES_ON, PAUSED, ListedTrial
 
 NOT_PUBLISHED = "there is no published trial of this name here"
@@ -21,36 +21,36 @@ NOT_PUBLISHED = "there is no published trial of this name here"
 def if_published(work: Work) -> Work:
     """A page for anyone, of a trial that was published."""
 
-    async def shown(looking: Look) -> Response:
-        if not await looking.run(_there, looking.home, looking.name):
+    async def shown(page: PageRequest) -> Response:
+        if not await page.run(_there, page.app_state, page.name):
             raise NotHereError(NOT_PUBLISHED)
-        return await work(looking)
+        return await work(page)
 
     return shown
 
 
-def _there(home: Home, name: str) -> bool:
-    return home.published(name) and name in home.store.list_names()
+def _there(app_state: AppState, name: str) -> bool:
+    return app_state.published(name) and name in app_state.store.list_names()
 
 
-async def _public(looking: Look) -> Response:
-    shown = await looking.run(looking.home.trial, looking.name)
-    before = trial.before_of(looking) or None
-    found = await looking.run(trial.view, looking.home, shown, Visitor(), before, True)
-    return looking.page("trial.html", published=True, **found)
+async def _public(page: PageRequest) -> Response:
+    shown = await page.run(page.app_state.trial, page.name)
+    before = trial.before_of(page) or None
+    found = await page.run(trial.view, page.app_state, shown, Principal(), before, True)
+    return page.render("trial.html", published=True, **found)
 
 
 def as_anyone(work: Work) -> Work:
     """What anyone would see, whoever looks."""
 
-    async def shown(looking: Look) -> Response:
-        looking.visitor = Visitor()
-        return await work(looking)
+    async def shown(page: PageRequest) -> Response:
+        page.principal = Principal()
+        return await work(page)
 
     return shown
 
 
-def make_public_routes(home: Home) -> list[Route]:
+def make_public_routes(app_state: AppState) -> list[Route]:
     """What is open to all of a published trial."""
     pages: dict[str, Work] = {
         "": _public,
@@ -63,7 +63,8 @@ def make_public_routes(home: Home) -> list[Route]:
         "/arms.csv": trial.arms,
     }
     return [
-        look(home, f"/p/{{name}}{path}", "", if_published(work)) for path, work in pages.items()
+        page_route(app_state, f"/p/{{name}}{path}", "", if_published(work))
+        for path, work in pages.items()
     ]
 
 
@@ -96,33 +97,33 @@ class Shown:
         return self.trial.state in (GOES_ON, PAUSED)
 
 
-def shown_trials(home: Home, visitor: Visitor) -> list[Shown]:
+def shown_trials(app_state: AppState, principal: Principal) -> list[Shown]:
     """The trials within reach, those that go on first."""
-    listed = sorted(home.listed(visitor), key=lambda one: one.state not in (GOES_ON, PAUSED))
+    listed = sorted(app_state.listed(principal), key=lambda one: one.state not in (GOES_ON, PAUSED))
     return [
-        _shown(home, visitor, one) if place < MOST else Shown(one, "")
+        _shown(app_state, principal, one) if place < MOST else Shown(one, "")
         for place, one in enumerate(listed)
     ]
 
 
-def _shown(home: Home, visitor: Visitor, one: ListedTrial) -> Shown:
+def _shown(app_state: AppState, principal: Principal, one: ListedTrial) -> Shown:
     if one.state not in (GOES_ON, PAUSED):
         return Shown(one, "Nothing: it has ended.")
     try:
-        seen = home.seen(one.name, visitor)
-        ahead = ahead_of(home, seen.trial, seen.status, visitor)
+        seen = app_state.seen(one.name, principal)
+        ahead = ahead_of(app_state, seen.trial, seen.status, principal)
         return Shown(one, waits_words(seen.said()), "" if ahead is None else ahead.brief)
     except DiscreetError as error:
         return Shown(one, f"It cannot be opened: {error}.")
 
 
-async def _trials(looking: Look) -> Response:
-    shown = await looking.run(shown_trials, looking.home, looking.visitor)
-    if not shown and looking.visitor.may("plan", None):
+async def _trials(page: PageRequest) -> Response:
+    shown = await page.run(shown_trials, page.app_state, page.principal)
+    if not shown and page.principal.may("plan", None):
         planner.warm()  # the next step is a plan
-    return looking.page("trials.html", shown=shown)
+    return page.render("trials.html", shown=shown)
 
 
-def make_list_routes(home: Home) -> list[Route]:
+def make_list_routes(app_state: AppState) -> list[Route]:
     """The list of trials."""
-    return [look(home, "/", "list", _trials)]
+    return [page_route(app_state, "/", "list", _trials)]
