@@ -276,7 +276,7 @@ def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> No
         ("bet-se", "bet-se", [c["bet-se"]["mean"] for c in cells]),
     ]
     bare = (math.nan,) * len(x), (math.nan,) * len(x), (0.0,) * len(x)
-    curves = tuple(charts.Curve(key, words, x, tuple(y), *bare) for key, words, y in lines)
+    curves = tuple(charts.EpsilonCurve(key, words, x, tuple(y), *bare) for key, words, y in lines)
     bound = tuple((c["epsilon"], c["lower_bound"]) for c in cells)
     shown = charts.EpsilonData("", "mean or median", curves, bound, None)
     figure = charts.draw_samples_by_epsilon(shown, limits=(3e3, 1e8))

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import date
 
-from discreet.scale import NUMBERS, YES_NO, Scale
+from discreet.scale import YES_NO, Scale
 from discreet.trust import TRUSTS
 
 MAX_NAME_CHARACTERS = 24
@@ -39,33 +39,6 @@ PAPER_NAMES = {
 }
 
 
-def describe_target_difference(target_difference: float) -> str:
-    """Say what a plan with a target difference asks of the trial."""
-    return (
-        f"Planned with the target difference {target_difference:g}, the difference that bet-se "
-        "then expects: start the trial with the same target difference (--target-difference "
-        f"{target_difference:g}). If the true difference may be much larger, plan without a target "
-        "difference (--target-difference 0)"
-    )
-
-
-def describe_outcomes(outcomes: str, bits: Sequence[float] = (), levels_from: float = 0.0) -> str:
-    """Say what a plan for such outcomes asks of the trial; `bits` are the ε at which
-    numbers leave participants as bits, `levels_from` the one from which on they do not.
-    """
-    how = "numbers, whose variance bet-se uses" if outcomes == NUMBERS else "yes or no"
-    if bits:
-        how = (
-            f"numbers. With local trust, at ε = {join_first([f'{each:g}' for each in bits])} each "
-            "is sent as a randomised bit, which says nothing about the variance (from ε = "
-            f"{levels_from:g} on, one of three levels is sent, which does)"
-        )
-    return (
-        f"Planned for outcomes that are {how}: start the trial the same way (--outcomes "
-        f'{outcomes}, or in Python bet_se(…, outcomes="{outcomes}"))'
-    )
-
-
 def describe_reason(reason: str) -> str:
     """Say in sentences why a strategy is recommended."""
     proved = "It is proved that it keeps its error rate, and that it stops if one arm is best"
@@ -87,41 +60,6 @@ def describe_correctness(said: str, scale: Scale | None) -> str:
     ends = f"{scale.low:.12g} to {scale.high:.12g}"
     plain = said.replace("for rewards in [0, 1]", f"for outcomes in the range {ends}")
     return plain.replace("(rewards in [0, 1])", f"(on a scale from 0 to 1 for the range {ends})")
-
-
-RANGE_WORDS = (
-    "A range that is wider than necessary costs people; one that is too narrow refuses outcomes "
-    "or clips them. Choose the range from past data, as here: chosen from the trial's own "
-    "outcomes, it would reveal something about them, without privacy"
-)
-
-
-TIGHTEST_WORDS = (
-    "'Tightest round one': the tightest range with round ends that contains all outcomes in the "
-    "data"
-)
-"""What is said where there is such a row."""
-
-
-def describe_range_cut(most: int | None) -> str:
-    """Say under a table of ranges that a maximum ends trials."""
-    if most is None:
-        return ""
-    return (
-        f" Trials end at {most:,} people at the latest, so the ranges differ by less than they "
-        "would without a maximum."
-    )
-
-
-def format_range_heading(epsilon: float | None) -> str:
-    """Return the title of a table of ranges."""
-    private = "without privacy" if epsilon is None else f"at ε = {epsilon:g}"
-    return f"What the range of outcomes costs, {private}"
-
-
-def format_range_name(name: str, low: float, high: float) -> str:
-    """Return a range for a table, and which one it is."""
-    return f"{low:.12g} to {high:.12g} ({name})"
 
 
 def describe_means(outcomes: str, bounded: bool = True) -> str:

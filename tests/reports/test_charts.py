@@ -195,11 +195,11 @@ def results() -> Results:
 def test_draw_people() -> None:
     nan = float("nan")
     rows = [
-        charts.PeopleRow("ε < 1", 400, 514.2, 900, 270),
-        charts.PeopleRow("one length", 300, 300, 300, nan),
-        charts.PeopleRow("none ends", nan, nan, nan, nan),
+        charts.ParticipantsRow("ε < 1", 400, 514.2, 900, 270),
+        charts.ParticipantsRow("one length", 300, 300, 300, nan),
+        charts.ParticipantsRow("none ends", nan, nan, nan, nan),
     ]
-    svg = charts.render(charts.draw_people(rows, "title", limit=5000)).decode()
+    svg = charts.render(charts.draw_participants(rows, "title", limit=5000)).decode()
     for words in (
         "ε &lt; 1",
         "515",
@@ -212,7 +212,7 @@ def test_draw_people() -> None:
     ):
         assert words in svg, words
     with pytest.raises(InvalidInputError, match="nothing to draw"):
-        charts.draw_people([])
+        charts.draw_participants([])
 
 
 def test_linear_limits_are_for_the_right_end() -> None:

@@ -115,7 +115,7 @@ def test_axes_of_people_say_that_they_are_logarithmic() -> None:
     done = np.array([100.0, 200.0, 900.0])
     spread = charts.draw_distribution(charts.Distribution(("ε = 1",), (done,), (3,)))
     assert spread.axes[0].get_xlabel() == "people (samples), logarithmic"
-    bars = charts.draw_people([charts.PeopleRow("ε = 1", 100, 200, 900, 50)], limit=800)
+    bars = charts.draw_participants([charts.ParticipantsRow("ε = 1", 100, 200, 900, 50)], limit=800)
     assert bars.get_supxlabel().startswith("people, logarithmic: ● median")
     assert FEW["draw_lines"](2).axes[0].get_ylabel() == "people, logarithmic"
 

@@ -10,11 +10,14 @@ from discreet.reports import charts
 from discreet.service.cache import OnceCache
 from discreet.service.pages.base import without_styles
 
-PEOPLE = [charts.PeopleRow("no privacy", 10, 20, 30, 15), charts.PeopleRow("ε", 20, 40, 60, 30)]
+PEOPLE = [
+    charts.ParticipantsRow("no privacy", 10, 20, 30, 15),
+    charts.ParticipantsRow("ε", 20, 40, 60, 30),
+]
 
 
 def test_a_picture_keeps_its_look_without_styles() -> None:
-    drawn = charts.render(charts.draw_people(PEOPLE, limit=50)).decode()
+    drawn = charts.render(charts.draw_participants(PEOPLE, limit=50)).decode()
     bare = without_styles(drawn)
     assert "style" in drawn
     assert "style" not in bare

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from discreet.reports import charts
-from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
+from discreet.reports.charts.lines import Level, Line, LineChart, draw_lines
 from discreet.reports.charts.style import MOST_SHOWN, arms_shown, short_names
 from discreet.simulation.paths import RunPath
 
@@ -82,7 +82,7 @@ def draw_shares(arms: int) -> Any:
 def draw_strategies(count: int) -> Any:
     middle, low, high = (tuple(k / level for level in LEVELS) for k in (9, 8, 10))
     curves = [
-        charts.Curve("bet-se", name, LEVELS, middle, low, high, (0,) * 4)
+        charts.EpsilonCurve("bet-se", name, LEVELS, middle, low, high, (0,) * 4)
         for name in short_names(names(count))
     ]
     bound = tuple((level, 5 / level) for level in LEVELS)
@@ -96,7 +96,9 @@ def draw_levels(count: int) -> Any:
         Line("bet-se", name, LEVELS, tuple(9 / e for e in LEVELS), (0,) * 4, look)
         for look, name in enumerate(short_names(names(count)))
     ]
-    return draw_lines(Lines("t", "β", "people", tuple(lines), (Level("lower bound", 2.0),), True))
+    return draw_lines(
+        LineChart("t", "β", "people", tuple(lines), (Level("lower bound", 2.0),), True)
+    )
 
 
 def draw_done(count: int) -> Any:
@@ -106,10 +108,10 @@ def draw_done(count: int) -> Any:
 
 def draw_bars(count: int) -> Any:
     rows = [
-        charts.PeopleRow(f"ε = {0.01 * k:g}, adap-tt-star", 1e3 * k, 1234e3 * k, 1e8, 9e2)
+        charts.ParticipantsRow(f"ε = {0.01 * k:g}, adap-tt-star", 1e3 * k, 1234e3 * k, 1e8, 9e2)
         for k in range(1, count + 1)
     ]
-    return charts.draw_people(rows, limit=1e8)
+    return charts.draw_participants(rows, limit=1e8)
 
 
 def draw_chances(count: int) -> Any:
@@ -149,7 +151,7 @@ FEW: dict[str, Callable[[int], Any]] = {
     "draw_samples_by_epsilon": draw_strategies,
     "draw_lines": draw_levels,
     "draw_distribution": draw_done,
-    "draw_people": draw_bars,
+    "draw_participants": draw_bars,
     "draw_power": draw_chances,
     "draw_ends": draw_days,
     "draw_ends in months": lambda count: draw_days(count, None),

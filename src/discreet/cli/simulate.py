@@ -166,7 +166,7 @@ def reproduce(
     if name != "samples" and (trust != "both" or all_local):
         raise InvalidInputError("--trust and --all-local belong to the study of samples")
     check_report(None, pdf)
-    found: paper.Reproduction | paper.Answer
+    found: paper.Reproduction | paper.StudyResult
     try:
         with sweep_bar() as progress:
             if name == "samples":

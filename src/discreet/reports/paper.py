@@ -17,7 +17,7 @@ from discreet.errors import InvalidInputError
 from discreet.files import write_file
 from discreet.instances import benchmarks
 from discreet.reports import charts
-from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
+from discreet.reports.charts.lines import Level, Line, LineChart, draw_lines
 from discreet.reports.document import (
     Document,
     Figure,
@@ -354,7 +354,7 @@ Cells = Sequence[MeasuredCell]
 
 
 @dataclass(frozen=True)
-class Answer:
+class StudyResult:
     """What a study came to, and where it is."""
 
     folder: Path
@@ -390,7 +390,7 @@ def study(
     quick: bool = False,
     progress: OnStep | None = None,
     say: Say | None = None,
-) -> Answer:
+) -> StudyResult:
     """Make the study of `beta`, `adaptivity` or `delta` in a folder: report.html,
     table.parquet, every picture as PNG, SVG and PDF.
 
@@ -404,7 +404,7 @@ def study(
         say("drawing the pictures")
     findings = judge_question(name, cells)
     files = write_answer(target, asked, cells, findings)
-    return Answer(target, asked, table, findings, files, time.perf_counter() - started)
+    return StudyResult(target, asked, table, findings, files, time.perf_counter() - started)
 
 
 def write_answer(
@@ -487,7 +487,7 @@ def _names(cells: Cells) -> list[str]:
     return list(dict.fromkeys(cell.strategy.name for cell in cells))
 
 
-def _share_pictures(instance: str, cells: Cells) -> list[Lines]:
+def _share_pictures(instance: str, cells: Cells) -> list[LineChart]:
     """Samples against β, IDS as a level, a picture for each strategy."""
     found = []
     for name in _names(cells):
@@ -498,11 +498,11 @@ def _share_pictures(instance: str, cells: Cells) -> list[Lines]:
         levels = tuple(Level("IDS", value) for value in ids if math.isfinite(value))
         title = f"{instance}, {format_strategy_name(name)}"
         across = "β, the share of the leader"
-        found.append(Lines(title, across, "participants (samples), mean", (line,), levels))
+        found.append(LineChart(title, across, "participants (samples), mean", (line,), levels))
     return found
 
 
-def _round_pictures(instance: str, cells: Cells) -> list[Lines]:
+def _round_pictures(instance: str, cells: Cells) -> list[LineChart]:
     """Rounds against ε with the bound of AdaP-TT; and unstopped runs of one episode."""
     rounds, bounds = list[Line](), list[Line]()
 
@@ -519,7 +519,7 @@ def _round_pictures(instance: str, cells: Cells) -> list[Lines]:
                 _line(mine, level, compute_rounds_limit, label="bound of AdaP-TT", look=6)
             )
     across = "ε (stronger privacy to the left)"
-    found = [Lines(f"{instance}, rounds", across, "rounds, mean", (*rounds, *bounds), (), True)]
+    found = [LineChart(f"{instance}, rounds", across, "rounds, mean", (*rounds, *bounds), (), True)]
     whole = [cell for cell in private if cell.strategy.name == "adap-tt"]
     kinds = dict.fromkeys(cell.strategy.episodes for cell in whole)
     shares = tuple(
@@ -533,11 +533,11 @@ def _round_pictures(instance: str, cells: Cells) -> list[Lines]:
         for number, kind in enumerate(kinds)
     )
     title = f"{instance}, AdaP-TT by episodes: runs that did not stop"
-    found.append(Lines(title, across, "runs, %", shares, (), True, False))
+    found.append(LineChart(title, across, "runs, %", shares, (), True, False))
     return found
 
 
-def _delta_pictures(instance: str, cells: Cells) -> list[Lines]:
+def _delta_pictures(instance: str, cells: Cells) -> list[LineChart]:
     """E[τ]/log(1/δ) against δ between the constants, a picture for each strategy."""
     found = []
     for name in _names(cells):
@@ -553,11 +553,11 @@ def _delta_pictures(instance: str, cells: Cells) -> list[Lines]:
             levels.append(Level("upper constant", compute_upper_constant(mine[0])))
         title = f"{instance}, {format_strategy_name(name)}"
         across = "log10(1/δ) (fewer errors to the right)"
-        found.append(Lines(title, across, "mean samples over log(1/δ)", (line,), tuple(levels)))
+        found.append(LineChart(title, across, "mean samples over log(1/δ)", (line,), tuple(levels)))
     return found
 
 
-PICTURES: dict[str, Callable[[str, Cells], list[Lines]]] = {
+PICTURES: dict[str, Callable[[str, Cells], list[LineChart]]] = {
     "beta": _share_pictures,
     "adaptivity": _round_pictures,
     "delta": _delta_pictures,

@@ -300,12 +300,12 @@ def _draw_participants(plan: Plan, rows: list[PlanRow], several: bool) -> Figure
         samples = row.participants
         numbers = (samples.q10, samples.median, samples.q90, row.comparable_bound)
         known_numbers = (math.nan if number is None else number for number in numbers)
-        bars.append(charts.PeopleRow(_label(row, several), *known_numbers))
+        bars.append(charts.ParticipantsRow(_label(row, several), *known_numbers))
     bound = ""
     if any(row.comparable_bound is not None for row in rows):
         bound = f"; diamond: lower bound of the average{FLOOR if plan.has_floor_bounds else ''}"
     return Figure(
-        lambda: charts.render(charts.draw_people(bars, limit=plan.max_participants)),
+        lambda: charts.render(charts.draw_participants(bars, limit=plan.max_participants)),
         "Participants by privacy level: median, and the range of eight of ten trials; numbers "
         "below",
         f"Median, and the range in which eight of ten trials end{bound}.",

@@ -47,7 +47,7 @@ GROUND: Any = {"fc": "white", "ec": "none", "pad": 0.6}
 
 
 @dataclass(frozen=True)
-class PeopleRow:
+class ParticipantsRow:
     """What trials of one kind take: median, 10 % and 90 % quantile; what none can beat
     on average.
 
@@ -62,7 +62,9 @@ class PeopleRow:
 
 
 @styled
-def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None = None) -> "Figure":
+def draw_participants(
+    rows: Sequence[ParticipantsRow], title: str = "", limit: float | None = None
+) -> "Figure":
     """A row for each kind of trial: eight of ten trials end within the bar. `limit`
     draws a maximum.
     """

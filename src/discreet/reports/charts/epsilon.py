@@ -50,7 +50,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Curve:
+class EpsilonCurve:
     """One strategy's samples at each ε; NaN where no run stopped. `unstopped` is a
     share of the runs; `proved` is False where nothing is guaranteed.
     """
@@ -73,13 +73,13 @@ class EpsilonData:
 
     title: str
     statistic: str
-    curves: tuple[Curve, ...]
+    curves: tuple[EpsilonCurve, ...]
     bound: tuple[tuple[float, float], ...]
     switch: float | None
 
 
-class Spread(NamedTuple):
-    """Samples at one ε, in the order of `Curve`."""
+class EpsilonPoint(NamedTuple):
+    """Samples at one ε, in the order of `EpsilonCurve`."""
 
     epsilon: float
     middle: float
@@ -154,7 +154,9 @@ def _check_instance(table: Sequence[Row]) -> None:
         )
 
 
-def _curves(table: Sequence[Row], levels: Sequence[float], statistic: str) -> tuple[Curve, ...]:
+def _curves(
+    table: Sequence[Row], levels: Sequence[float], statistic: str
+) -> tuple[EpsilonCurve, ...]:
     """A line for all rows that differ in ε alone."""
     lines: dict[tuple[Any, ...], list[Row]] = {}
     for row in table:
@@ -181,7 +183,7 @@ def _told(row: Row) -> list[str]:
 
 def _curve(
     rows: Sequence[Row], others: Sequence[list[str]], levels: Sequence[float], statistic: str
-) -> Curve:
+) -> EpsilonCurve:
     """One line, ordered by ε; its label says what not all `others` of the strategy
     have.
     """
@@ -200,20 +202,20 @@ def _curve(
     spreads = sorted((_spread(row, statistic) for row in rows), key=lambda each: each.epsilon)
     epsilon, middle, low, high, unstopped = zip(*spreads, strict=True)
     label = format_strategy_name(strategy) + (f" ({', '.join(words)})" if words else "")
-    return Curve(strategy, label, epsilon, middle, low, high, unstopped, proved)
+    return EpsilonCurve(strategy, label, epsilon, middle, low, high, unstopped, proved)
 
 
-def _spread(row: Row, statistic: str) -> Spread:
+def _spread(row: Row, statistic: str) -> EpsilonPoint:
     def number(key: str) -> float:
         return math.nan if row[key] is None else float(row[key])
 
     epsilon = float(row["epsilon"])
     share = float(row["unstopped"]) / float(row["runs"])
     if statistic == "median":
-        return Spread(epsilon, number("median"), number("q10"), number("q90"), share)
+        return EpsilonPoint(epsilon, number("median"), number("q10"), number("q90"), share)
     mean = number("mean")
     std = 0.0 if math.isnan(number("std")) else number("std")
-    return Spread(epsilon, mean, mean - std, mean + std, share)
+    return EpsilonPoint(epsilon, mean, mean - std, mean + std, share)
 
 
 def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[float, float]:
@@ -293,7 +295,7 @@ def _draw_bound(axes: "Axes", data: EpsilonData, floor: float) -> list[End]:
     return [End("lower bound", float(y[-1]), BLACK)]
 
 
-def _draw_curve(axes: "Axes", curve: Curve, style: dict[str, Any], floor: float) -> End:
+def _draw_curve(axes: "Axes", curve: EpsilonCurve, style: dict[str, Any], floor: float) -> End:
     """Draw the band, the line and its marks; where the line ends."""
     color = style["color"]
     marker = style.pop("marker")

@@ -191,7 +191,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineChart:
     """What is drawn: `across` and `up` name the axes."""
 
     title: str
@@ -204,7 +204,7 @@ class Lines:
 
 
 @styled
-def draw_lines(data: Lines) -> "Figure":
+def draw_lines(data: LineChart) -> "Figure":
     """Lines with their names where they end. Hollow marks: some runs had not
     stopped.
     """

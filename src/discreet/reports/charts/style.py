@@ -67,7 +67,7 @@ def powers_of_ten(axis: "Axis") -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
+def scale_participants(axes: "Axes", least: float, most: float, words: str) -> None:
     """An axis of people from the least to the most: from 0 on, or logarithmic where
     they are far apart, which its name then says.
     """
@@ -341,7 +341,7 @@ RC: Any = {
 DRAWING = threading.RLock()
 
 
-class Look(NamedTuple):
+class LineLook(NamedTuple):
     """How one of several lines is told from the others."""
 
     color: str
@@ -458,9 +458,9 @@ def _varied(style: dict[str, Any], line: int) -> dict[str, Any]:
     return {**style, "ls": pattern, "marker": marks[(line - 1) % len(marks)]}
 
 
-def arm_look(arm: int) -> Look:
+def arm_look(arm: int) -> LineLook:
     """Colour, pattern and marker of an arm."""
-    return Look(
+    return LineLook(
         COLORS[arm % len(COLORS)],
         PATTERNS[(arm + arm // len(COLORS)) % len(PATTERNS)],
         MARKERS[(arm + 2 * (arm // len(COLORS))) % len(MARKERS)],

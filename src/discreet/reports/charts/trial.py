@@ -24,7 +24,7 @@ from discreet.reports.charts.style import (
     new_figure,
     note,
     open_frame,
-    people_scale,
+    scale_participants,
     short_names,
     short_numbers,
     starts_right,
@@ -136,7 +136,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Enrolment:
+class EnrolmentCurves:
     """People by then, of each site and in all."""
 
     names: tuple[str, ...]
@@ -149,7 +149,7 @@ class Enrolment:
     """In all; the smallest of many have no line, and are in that of all."""
 
 
-def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
+def enrolment(arrivals: Iterable[Arrival]) -> EnrolmentCurves | None:
     """How people came; None if there is nothing to draw: nobody, or neither times nor
     sites.
     """
@@ -173,11 +173,11 @@ def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
     else:
         names.append(EVERYBODY)
     people = np.stack(shown, axis=1)[kept]
-    return Enrolment(tuple(names), at[kept], people, dated, len(sites))
+    return EnrolmentCurves(tuple(names), at[kept], people, dated, len(sites))
 
 
 @styled
-def draw_enrolment(data: Enrolment) -> "Figure":
+def draw_enrolment(data: EnrolmentCurves) -> "Figure":
     """A labelled step line for each site, and where times are known one for all; above
     the others where these are so small beside it that all would look level.
     """
@@ -201,12 +201,12 @@ def draw_enrolment(data: Enrolment) -> "Figure":
     return figure
 
 
-def _dwarfed(data: Enrolment) -> bool:
+def _dwarfed(data: EnrolmentCurves) -> bool:
     """Whether the line of all leaves no room for those of the sites."""
     return len(data.names) > 1 and data.people[-1, -1] > DWARFED * data.people[-1, :-1].max()
 
 
-def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End]:
+def _draw_lines(axes: "Axes", data: EnrolmentCurves, lines: Sequence[int]) -> list[End]:
     """Some of the lines, and where they end."""
     x = data.at.astype("datetime64[s]") if data.dated else data.at
     names, ends = short_names(data.names), list[End]()
@@ -223,7 +223,7 @@ def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End
     return ends
 
 
-def _time_axis(axes: "Axes", data: Enrolment) -> None:
+def _time_axis(axes: "Axes", data: EnrolmentCurves) -> None:
     if not data.dated:
         short_numbers(axes.xaxis)
         axes.set_xlabel("participants assigned in all")
@@ -290,7 +290,7 @@ def draw_means(data: TrialMeans) -> "Figure":
     _mean_limits(axes, data)
     axes.set_ylabel(data.unit)
     open_frame(axes)
-    people_scale(axes, data.people[0], data.people[-1], "participants assigned")
+    scale_participants(axes, data.people[0], data.people[-1], "participants assigned")
     note(axes, left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
@@ -348,14 +348,14 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
                 data.people[fresh], y[fresh], ls="", marker=look.marker, ms=4, color=look.color
             )
         if math.isfinite(y[-1]):
-            out = "(out)" if y[-1] >= 1 else ""
+            out = "(eliminated)" if y[-1] >= 1 else ""
             ends.append(End(label(name, out), float(y[-1]), look.color))
     axes.axhline(1, color=BLACK, lw=0.9, zorder=0)
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
-    people_scale(axes, data.people[0], data.people[-1], "participants assigned")
-    note(axes, "at 100 % an arm is out", left_out_words(len(data.shown), len(data.names)))
+    scale_participants(axes, data.people[0], data.people[-1], "participants assigned")
+    note(axes, "at 100 % an arm is eliminated", left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
 
