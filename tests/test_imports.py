@@ -79,9 +79,13 @@ DECIDED = {
     },
     "trust": {"trust", "strategies/estimators"},
 }
-"""Modules that may compare an idea by name; others ask `strategy.part` and
+"""Modules that may compare an idea by name; others ask `strategy.spec` and
 `strategy.trust_model`.
 """
+
+
+MAX_LAYERS = 29
+"""Layers of modules, each of which imports from those below it."""
 
 
 def imports(path: Path) -> set[str]:
@@ -197,6 +201,37 @@ def test_an_import_against_the_layers_would_be_seen() -> None:
     assert refused("reports/plan", {"simulation/paths", "simulation/engine"}) == {
         "simulation/engine"
     }
+
+
+def test_no_class_name_is_used_twice() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse(path_of(module).read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def imported_at_once(module: str) -> set[str]:
+    """Return the modules of discreet that a module imports when it is imported itself."""
+    found = set()
+    for node in ast.parse(path_of(module).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("discreet."):
+            home = str(node.module).removeprefix("discreet.").replace(".", "/")
+            names = {f"{home}/{alias.name}" for alias in node.names} & {*MODULES}
+            found |= names or ({home} & {*MODULES})
+    return found - {module}
+
+
+def test_modules_lie_in_few_layers_without_cycles() -> None:
+    """A module is one layer above the highest that it imports at once."""
+    needs = {module: imported_at_once(module) for module in MODULES}
+    layers: dict[str, int] = {}
+    while len(layers) < len(needs):
+        ready = {m for m, below in needs.items() if m not in layers and below <= layers.keys()}
+        assert ready, f"a cycle among {sorted(needs.keys() - layers.keys())}"
+        layers |= {m: 1 + max((layers[n] for n in needs[m]), default=0) for m in ready}
+    assert max(layers.values()) <= MAX_LAYERS
 
 
 def test_outcomes_are_read_in_one_module() -> None:

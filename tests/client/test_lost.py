@@ -18,7 +18,7 @@ import pytest
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
 from discreet.client import http
 from discreet.client.address import ServiceAddress
-from discreet.client.http import Answer, ApiRequest, HttpClient, NoAnswer, encode_key
+from discreet.client.http import ApiRequest, HttpClient, HttpResponse, NoAnswer, encode_key
 from tests.support.remote import BUSY, CUT, LIMITED, LOST, Far, now_and_then
 from tests.support.stores import ARMS, create
 
@@ -166,29 +166,31 @@ class Network:
     waited.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Answer | NoAnswer]) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, answers: list[HttpResponse | NoAnswer]
+    ) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.pauses: list[float] = []
         self._answers = iter(answers)
         monkeypatch.setattr(HttpClient, "_send", self._send)
         monkeypatch.setattr(time, "sleep", self.pauses.append)
 
-    def _send(self, *request: Any) -> Answer | NoAnswer:
+    def _send(self, *request: Any) -> HttpResponse | NoAnswer:
         self.sent.append(request)
         return next(self._answers)
 
-    def call(self, request: ApiRequest, patience: float = 60.0) -> Answer:
+    def call(self, request: ApiRequest, patience: float = 60.0) -> HttpResponse:
         client = HttpClient(ServiceAddress("https://far.example", "secret", None, patience))
         client._answered = True
         return client.call(request)
 
 
-OK = Answer(200, {}, b"{}")
+OK = HttpResponse(200, {}, b"{}")
 GONE = NoAnswer("gone", True, True)
 
 
 def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = Answer(503, {"retry-after": "3"}, b"")
+    busy = HttpResponse(503, {"retry-after": "3"}, b"")
     network = Network(monkeypatch, [GONE] * 12 + [OK])
     assert network.call(ApiRequest("POST", "/x"), patience=1000.0) == OK
     assert len(network.pauses) == 12
@@ -198,7 +200,7 @@ def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.Mon
     network = Network(monkeypatch, [busy, OK])
     network.call(ApiRequest("GET", "/x"))
     assert network.pauses == [3.0]
-    network = Network(monkeypatch, [Answer(429, {"retry-after": "100"}, b"")])
+    network = Network(monkeypatch, [HttpResponse(429, {"retry-after": "100"}, b"")])
     with pytest.raises(StoreError, match="Nothing was done"):
         network.call(ApiRequest("POST", "/x"))
     assert network.pauses == [], "nobody waits so long"
@@ -206,7 +208,7 @@ def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500, 301])
 def test_answers_that_are_not_asked_for_again(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = Network(monkeypatch, [Answer(status, {}, b"<html>")])
+    network = Network(monkeypatch, [HttpResponse(status, {}, b"<html>")])
     with pytest.raises(StoreError) as error:
         network.call(ApiRequest("POST", "/x"))
     assert (len(network.sent), network.pauses) == (1, [])

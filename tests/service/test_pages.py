@@ -17,7 +17,7 @@ from discreet.errors import StoreError
 from discreet.reports.trial import trial_pictures
 from discreet.service import planner
 from discreet.service.pages import trial
-from discreet.service.pages.audit_trail import Row, grouped
+from discreet.service.pages.audit_trail import AuditTrailRow, grouped
 from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.service.pages.trial_form import read_form
 from discreet.service.state import script_hash
@@ -307,12 +307,14 @@ def test_a_row_of_the_journal_says_from_when_to_when() -> None:
     newest_first = [entry(noon, 3), entry(noon - 60, 7), entry(noon - 86_400, 5)]
     days = "2027-01-14 08:00 to 2027-01-15 08:00 UTC"
     assert grouped([*newest_first, entry(noon - 86_401, 5, user="Bob")], 9) == [
-        Row(days, "Ada", "Leeds", "open, 3 times", "3 to 7"),
-        Row("2027-01-14 07:59 UTC", "Bob", "Leeds", "open", "5"),
+        AuditTrailRow(days, "Ada", "Leeds", "open, 3 times", "3 to 7"),
+        AuditTrailRow("2027-01-14 07:59 UTC", "Bob", "Leeds", "open", "5"),
     ]
     assert grouped(newest_first[:2], 9)[0].at == "2027-01-15 07:59 to 08:00 UTC"
     tells = [entry(noon + 5, 2, "tell"), entry(noon, 1, "tell")]
-    assert grouped(tells, 9) == [Row("2027-01-15 08:00 UTC", "Ada", "Leeds", "tell, 2 times", "3")]
+    assert grouped(tells, 9) == [
+        AuditTrailRow("2027-01-15 08:00 UTC", "Ada", "Leeds", "tell, 2 times", "3")
+    ]
     assert len(grouped([*newest_first, *tells], 1)) == 1
     assert grouped([], 9) == []
 

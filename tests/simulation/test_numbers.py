@@ -11,7 +11,7 @@ from scipy.stats import chisquare, ks_2samp
 from discreet.simulation import laws
 from discreet.simulation.laws import draw_response, draw_sent_sums
 from discreet.strategies.betting.bets import (
-    Setting,
+    BettingSetting,
     make_betting_rules,
     make_bump,
     measure_closeness,
@@ -30,7 +30,7 @@ LAWS = {
 }
 
 
-def setting_of(epsilon: float | None, trust: str) -> Setting:
+def setting_of(epsilon: float | None, trust: str) -> BettingSetting:
     return make_betting_rules(bet_se(0.1, epsilon, trust, outcomes="numbers"), 2).setting
 
 

@@ -23,8 +23,8 @@ from discreet.simulation.engine import make_empty_trace
 from discreet.strategies import stream_bounds
 from discreet.strategies.sampling import find_ucb_leader, is_leader_due
 from discreet.strategies.stream import (
-    Stream,
     StreamRules,
+    StreamState,
     decide,
     fill_bonus,
     find_stream_challenger,
@@ -41,7 +41,7 @@ State = tuple[tuple[int, ...], ...]
 """Pulls, sums, rounds led and the leader's pulls in them, by arm."""
 
 
-def made(state: State) -> Stream:
+def made(state: State) -> StreamState:
     """A run with these counts."""
     empty = make_stream(len(state[0]))
     pulls, sums, led, led_pulls = (np.array(part) for part in state)
@@ -55,7 +55,7 @@ def made(state: State) -> Stream:
     )
 
 
-def told(run: Stream) -> State:
+def told(run: StreamState) -> State:
     """The counts of a run."""
     parts = (run.pulls, run.sums, run.led, run.led_pulls)
     return tuple(tuple(int(value) for value in part) for part in parts)
@@ -294,7 +294,7 @@ def test_a_certificate_holds_wherever_the_means_go() -> None:
 
 
 def changes_at(
-    rng: Any, run: Stream, rules: StreamRules, bounds: Any, plan: Any, wide: float
+    rng: Any, run: StreamState, rules: StreamRules, bounds: Any, plan: Any, wide: float
 ) -> bool:
     """Whether anything changes at a point at random, mostly a corner, of bounds made so
     many times wider.

@@ -39,7 +39,7 @@ from discreet.strategies.betting.rounds import (
     fill_scores,
     release_difference,
 )
-from discreet.strategies.betting.schedule import Plan
+from discreet.strategies.betting.schedule import RoundPlan
 from discreet.strategies.units import BITS, BUMP
 
 Floats = NDArray[np.float64]
@@ -247,7 +247,7 @@ class Game:
         self.bets = make_bets(epsilon, trust)
         self.book = new_book(self.arms, self.bets.tilt.size)
         self.book.mean[0] = 0.9
-        plan = Plan(kind.odds, 1, centre, kind.by_tails, kind.difference, kind.fine)
+        plan = RoundPlan(kind.odds, 1, centre, kind.by_tails, kind.difference, kind.fine)
         self.now = announce(1, 9, 27, plan, kind.favoured, -1, 10**6, 0, self.book)
         scores = 1 if kind.by_tails else self.bets.tilt.size
         self.table = np.zeros((3, scores, 8))

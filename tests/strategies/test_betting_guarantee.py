@@ -22,7 +22,7 @@ from discreet.simulation.laws import make_bernoulli_laws
 from discreet.strategies.betting import rounds, schedule
 from discreet.strategies.betting.bets import (
     Bets,
-    Setting,
+    BettingSetting,
     Slopes,
     compute_log_tail_constant,
     make_betting_rules,
@@ -38,7 +38,7 @@ from discreet.strategies.betting.book import (
     new_book,
 )
 from discreet.strategies.betting.rounds import settle
-from discreet.strategies.betting.schedule import Plan, choose_centre, choose_odds
+from discreet.strategies.betting.schedule import RoundPlan, choose_centre, choose_odds
 from discreet.strategies.presets import bet_se
 from tests.support.ever_out import (
     BLOCKS,
@@ -224,15 +224,15 @@ def test_a_rival_who_stakes_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert alarm(lost((0.8, 0.8), None, NONE, 200, cap=4000), 200, 0.1)
 
 
-def short_first(playing: int, setting: Setting, book: Book) -> Plan:
+def short_first(playing: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """Allowed, but foolish: rounds of two people an arm, all bet on by moments."""
-    return Plan(1, 2, 0.5, False, False, False)
+    return RoundPlan(1, 2, 0.5, False, False, False)
 
 
-def short_next(leader: int, second: int, n: int, setting: Setting, book: Book) -> Plan:
+def short_next(leader: int, second: int, n: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """The same for later rounds."""
     centre = choose_centre(leader, second, setting, book)
-    return Plan(choose_odds(count_marked(book.active)), 2, centre, False, False, False)
+    return RoundPlan(choose_odds(count_marked(book.active)), 2, centre, False, False, False)
 
 
 @pytest.mark.parametrize("arms", [2, 4])
@@ -248,7 +248,7 @@ def test_noise_left_out_of_the_price_is_caught(monkeypatch: pytest.MonkeyPatch, 
     assert alarm(lost(tied, 0.1, {}, 100, cap=60 * arms), 100, 0.1)
 
 
-def peeking(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
+def peeking(now: Round, bets: Bets, setting: BettingSetting, book: Book) -> Book:
     """Planted mistake: the centre is what arm 0 has in this round for each person
     announced, so it is high where coins gave that arm many.
     """

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from discreet import InvalidInputError
 from discreet._types import Floats
 from discreet.strategies.betting import inference as room
-from discreet.strategies.betting.bets import Bets, Setting, make_bets, make_setting
+from discreet.strategies.betting.bets import Bets, BettingSetting, make_bets, make_setting
 from discreet.strategies.betting.book import ASSIGNED, SUM, new_book
 from discreet.strategies.betting.inference import (
     compute_interval,
@@ -24,7 +24,7 @@ def alarm(found: int, of: int, rate: float) -> bool:
     return bool(binom.sf(found - 1, of, rate) < 1e-6)
 
 
-def released(rng: np.random.Generator, chances: Floats, setting: Setting) -> float:
+def released(rng: np.random.Generator, chances: Floats, setting: BettingSetting) -> float:
     """A sum of bits with these chances, as it is released."""
     total = int((rng.random(chances.size) < 0.5 + setting.scale * (chances - 0.5)).sum())
     if setting.epsilon < math.inf:

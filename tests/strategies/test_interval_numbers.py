@@ -18,7 +18,7 @@ from discreet.strategies.betting import inference as room
 from discreet.strategies.betting.bets import (
     Bets,
     BettingRules,
-    Setting,
+    BettingSetting,
     choose_closeness_weight,
     make_betting_rules,
     make_bump,
@@ -87,7 +87,7 @@ def in_units(rng: np.random.Generator, rewards: Floats, grid: int) -> Ints:
 
 
 def sent(
-    rng: np.random.Generator, rewards: Floats, now: Round, setting: Setting
+    rng: np.random.Generator, rewards: Floats, now: Round, setting: BettingSetting
 ) -> tuple[Ints, Ints]:
     """The sums of rows of rewards, and how close they are, in units."""
     if setting.kind != LEVELS:
@@ -103,14 +103,14 @@ def sent(
     return units.sum(axis=1), (level == 1).sum(axis=1) * setting.grid
 
 
-def close(units: Ints, now: Round, setting: Setting) -> Ints:
+def close(units: Ints, now: Round, setting: BettingSetting) -> Ints:
     """`closeness` of each."""
     bump, values = make_bump(now.centre, setting.grid), np.unique(units)
     table = np.array([measure_closeness(int(one), bump) for one in values])
     return table[np.searchsorted(values, units)]
 
 
-def noise(rng: np.random.Generator, grid: int, setting: Setting) -> Ints | int:
+def noise(rng: np.random.Generator, grid: int, setting: BettingSetting) -> Ints | int:
     if setting.epsilon == math.inf:
         return 0
     p = -math.expm1(-setting.epsilon / grid)

@@ -34,7 +34,7 @@ from discreet.strategies.betting.rounds import (
     announce,
     fill_scores,
 )
-from discreet.strategies.betting.schedule import Plan
+from discreet.strategies.betting.schedule import RoundPlan
 from discreet.strategies.units import BUMP, CENTRE_UNITS, FINE_UNITS, LEVELS
 
 CENTRES = [
@@ -301,7 +301,7 @@ def exact_tail(lifts: list[float], tick: float) -> float:
     return float((values[seen] + np.log(tails)).max())
 
 
-def short_of(plan: Plan, epsilon: float, grid: int) -> float:
+def short_of(plan: RoundPlan, epsilon: float, grid: int) -> float:
     """By how much the log A of a round's tail bets is too small, at worst."""
     setting, bets = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid), make_bets(epsilon)
     book, table = new_book(2, bets.tilt.size), np.zeros((2, 1, 8))
@@ -324,7 +324,7 @@ def test_tail_bets_pay_for_all_noise(
     monkeypatch: pytest.MonkeyPatch, epsilon: float, grid: int, centre: float, difference: bool
 ) -> None:
     """Lemma 6: log A as announced is enough for the noise of sums and closeness."""
-    plan = Plan(1 if difference else 2, 50, centre, True, difference, True)
+    plan = RoundPlan(1 if difference else 2, 50, centre, True, difference, True)
     assert short_of(plan, epsilon, grid) <= 1e-9
     if difference and grid > 1:
         monkeypatch.setattr(rounds, "price_fine_noise", lambda slope, e: 0.0)

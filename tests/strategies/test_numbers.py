@@ -21,8 +21,8 @@ from discreet.strategies.betting import book as books
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting import schedule as plan
 from discreet.strategies.betting.bets import (
+    BettingSetting,
     Bump,
-    Setting,
     choose_closeness_weight,
     compute_bump_height,
     compute_log_tail_constant,
@@ -259,7 +259,7 @@ def bump_by_half(units: int, bump: Bump) -> int:
     return max(0, min(math.floor(q), units, bump.grid - units))
 
 
-def half_noise(rng: np.random.Generator, now: Round, setting: Setting) -> float:
+def half_noise(rng: np.random.Generator, now: Round, setting: BettingSetting) -> float:
     return draw_noise(rng, now, setting._replace(epsilon=2 * setting.epsilon))
 
 

@@ -19,14 +19,14 @@ from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
     Bets,
     BettingRules,
-    Setting,
+    BettingSetting,
     choose_closeness_weight,
     make_betting_rules,
     price_fine_noise,
 )
 from discreet.strategies.betting.book import SUM, Book, Round
 from discreet.strategies.betting.rounds import settle
-from discreet.strategies.betting.schedule import Plan
+from discreet.strategies.betting.schedule import RoundPlan
 from discreet.strategies.presets import bet_se
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -171,14 +171,14 @@ def test_closeness_that_weighs_too_much_is_caught(
     assert alarm(lost(laws, rules, runs, 400), runs)
 
 
-def low_first(playing: int, setting: Setting, book: Book) -> Plan:
+def low_first(playing: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """Allowed, but foolish: 17 people a round, who are all where they are said to be,
     so that nothing but noise is left to bet on.
     """
-    return Plan(16, 1, 1 / 64, False, False, True)
+    return RoundPlan(16, 1, 1 / 64, False, False, True)
 
 
-def low_next(leader: int, second: int, n: int, setting: Setting, book: Book) -> Plan:
+def low_next(leader: int, second: int, n: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """The same for later rounds."""
     return low_first(2, setting, book)
 
@@ -213,7 +213,7 @@ def test_noise_of_closeness_left_out_of_the_price_is_caught(
     assert alarm(lost(laws, rules, 600, 600), 600, 0.02)
 
 
-def peeking(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
+def peeking(now: Round, bets: Bets, setting: BettingSetting, book: Book) -> Book:
     """Planted mistake: the centre is what arm 0 has in this round for each person
     announced, so it is high where coins gave that arm many.
     """

@@ -12,7 +12,7 @@ from discreet._types import Floats, Ints
 from discreet.jit import jit
 from discreet.simulation.betting import draw_noise, draw_round
 from discreet.simulation.laws import Generator, Laws
-from discreet.strategies.betting.bets import BettingRules, Setting
+from discreet.strategies.betting.bets import BettingRules, BettingSetting
 from discreet.strategies.betting.book import COUNT, SUM, Book, Round, find_odds, new_book
 from discreet.strategies.betting.rounds import (
     announce_first,
@@ -81,7 +81,7 @@ def deal(rng: Generator, i: int, places: Ints, randomisation: int) -> int:
 
 @jit(allocates=True)
 def deal_round(
-    rng: Generator, means: Floats, field: Field, now: Round, setting: Setting, book: Book
+    rng: Generator, means: Floats, field: Field, now: Round, setting: BettingSetting, book: Book
 ) -> None:
     """The releases of a round into `book.fresh`, person by person."""
     places, arm = places_of(now, book), 1

@@ -217,7 +217,7 @@ def quiet_warnings() -> Iterator[None]:
         yield
 
 
-class Bar:
+class ProgressBar:
     """What is shown while one piece of work is done: how far it is, and with what it is
     busy.
     """
@@ -237,7 +237,7 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(title: str, quiet: bool = False) -> Iterator[Bar]:
+def progress_bar(title: str, quiet: bool = False) -> Iterator[ProgressBar]:
     """A bar, once the work has taken more than a second and if a person is watching;
     none if it is to be quiet.
     """
@@ -245,7 +245,7 @@ def progress_bar(title: str, quiet: bool = False) -> Iterator[Bar]:
 
     console = terminal()
     bars = Bars(console=console, transient=True)
-    bar = Bar(bars, title)
+    bar = ProgressBar(bars, title)
     later = threading.Timer(PATIENCE, bars.start)
     if console.is_terminal and not quiet:
         later.start()
@@ -258,7 +258,7 @@ def progress_bar(title: str, quiet: bool = False) -> Iterator[Bar]:
 
 
 @contextmanager
-def simulation_bar(title: str) -> Iterator[Bar]:
+def simulation_bar(title: str) -> Iterator[ProgressBar]:
     """A bar for simulations; whoever watches it is told if something has to be
     compiled.
     """

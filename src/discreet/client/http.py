@@ -64,7 +64,7 @@ class ApiRequest(NamedTuple):
     """True if the answer may take minutes to be made."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """An answer."""
 
     status: int
@@ -103,7 +103,7 @@ class HttpClient:
         if client is not None:
             client.close()
 
-    def call(self, request: ApiRequest) -> Answer:
+    def call(self, request: ApiRequest) -> HttpResponse:
         """Send a request until it is answered, and return the answer; raise the error
         that it tells.
         """
@@ -127,12 +127,12 @@ class HttpClient:
 
     def _repeat(
         self, request: ApiRequest, headers: dict[str, str], content: bytes | None, advice: str
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send the same request until there is an answer, or patience ends."""
         start, tries, reached = time.monotonic(), 0, False
         while True:
             got = self._send(request, headers, content)
-            if isinstance(got, Answer):
+            if isinstance(got, HttpResponse):
                 self._answered = True
                 if got.status not in RETRY_STATUSES:
                     return got
@@ -153,7 +153,7 @@ class HttpClient:
 
     def _send(
         self, request: ApiRequest, headers: dict[str, str], content: bytes | None
-    ) -> Answer | NoAnswer:
+    ) -> HttpResponse | NoAnswer:
         """Send a request once."""
         if self._client is None or self._process != os.getpid():  # nothing outlives a fork
             self._client, self._process = httpx.Client(**self._options), os.getpid()
@@ -165,7 +165,7 @@ class HttpClient:
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return _lost(error)
-        return Answer(answer.status_code, answer.headers, answer.content)
+        return HttpResponse(answer.status_code, answer.headers, answer.content)
 
 
 def encode_key(key: str) -> str:
@@ -183,7 +183,7 @@ def _advice(request: ApiRequest, key: str) -> str:
     return f"{unknown} with key={key!r}; it will be done only once" if request.once else unknown
 
 
-def _pause(tries: int, got: Answer | NoAnswer) -> float:
+def _pause(tries: int, got: HttpResponse | NoAnswer) -> float:
     """Return how many seconds to wait: longer each time, with jitter, and not less than
     the service says.
     """
@@ -193,7 +193,7 @@ def _pause(tries: int, got: Answer | NoAnswer) -> float:
     return max(usual, float(least)) if re.fullmatch(r"[0-9]{1,6}", least) else usual
 
 
-def _why(got: Answer | NoAnswer) -> str:
+def _why(got: HttpResponse | NoAnswer) -> str:
     if isinstance(got, NoAnswer):
         return got.why
     return _detail(got) or f"it answers {got.status} now"
@@ -265,7 +265,7 @@ def _certificate(error: BaseException | None) -> bool:
 # --- errors ---------------------------------------------------------------------------
 
 
-def make_error(way: ServiceAddress, got: Answer, advice: str) -> DiscreetError:
+def make_error(way: ServiceAddress, got: HttpResponse, advice: str) -> DiscreetError:
     """Return the error that an answer tells: that of the library, with its sentence."""
     detail = _detail(got)
     if detail is None:
@@ -283,7 +283,7 @@ def make_error(way: ServiceAddress, got: Answer, advice: str) -> DiscreetError:
     return InvalidInputError(detail)
 
 
-def _detail(got: Answer) -> str | None:
+def _detail(got: HttpResponse) -> str | None:
     """Return the sentence of a problem document; None: it is none."""
     if not got.headers.get("content-type", "").startswith("application/problem+json"):
         return None

@@ -10,7 +10,7 @@ import msgspec
 
 from discreet import errors
 from discreet.client.address import locate_service
-from discreet.client.http import Answer, ApiRequest, HttpClient
+from discreet.client.http import ApiRequest, HttpClient, HttpResponse
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials.listing import ListedTrial
 from discreet.trials.names import quote_name
@@ -32,7 +32,7 @@ class UnreadableError(StoreError):
         super().__init__(UNREADABLE.format(version=__version__))
 
 
-def read(kind: type[Value], got: Answer) -> Value:
+def read(kind: type[Value], got: HttpResponse) -> Value:
     """Return the JSON of an answer as a value of this type."""
     try:
         return msgspec.json.decode(got.body, type=kind)

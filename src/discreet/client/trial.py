@@ -9,7 +9,7 @@ import msgspec
 
 from discreet._types import Progress
 from discreet.client.address import PATIENCE, TRIAL, locate_trial
-from discreet.client.http import HEAD, Answer, ApiRequest, HttpClient, encode_key
+from discreet.client.http import HEAD, ApiRequest, HttpClient, HttpResponse, encode_key
 from discreet.client.service import RemoteState, convert, create_trial, open_trial, read, warn_here
 from discreet.errors import InvalidInputError
 from discreet.strategies.strategy import Strategy
@@ -28,7 +28,7 @@ NAMED = (
 THERE = "the service says: "
 
 
-class AuditRow(msgspec.Struct):
+class RemoteAuditRow(msgspec.Struct):
     """An entry of the audit trail, as the service sends it."""
 
     entry: int
@@ -166,7 +166,7 @@ class RemoteTrial(TrialVerbs):
         first.
         """
         limit = check_whole("limit", limit, least=1, most=10**6)
-        rows = read(list[AuditRow], self._get(f"/audit-trail?limit={limit}"))
+        rows = read(list[RemoteAuditRow], self._get(f"/audit-trail?limit={limit}"))
         return [AuditEntry(*msgspec.structs.astuple(row)) for row in rows]
 
     # --- what anyone may see ----------------------------------------------------------
@@ -217,10 +217,10 @@ class RemoteTrial(TrialVerbs):
 
     # --- requests ---------------------------------------------------------------------
 
-    def _get(self, path: str, slow: bool = False) -> Answer:
+    def _get(self, path: str, slow: bool = False) -> HttpResponse:
         return self._send(ApiRequest("GET", f"{self._path}{path}", slow=slow))
 
-    def _send(self, request: ApiRequest) -> Answer:
+    def _send(self, request: ApiRequest) -> HttpResponse:
         """Send a request, and check that the record has grown since the last one."""
         before = self._seen
         got = self._client.call(request._replace(known=str(before)))

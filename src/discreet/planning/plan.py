@@ -16,7 +16,7 @@ from discreet.past_data import Sampled
 from discreet.planning.power import GAP_FACTORS, Affordable, Budget, Power, simulate_power
 from discreet.planning.power import MAX_POWER_RUNS as POWER_RUNS
 from discreet.planning.rows import (
-    Enrolment,
+    EnrolmentOption,
     Example,
     PlanRow,
     Simulations,
@@ -163,7 +163,7 @@ class Plan(
     """What other ranges of outcomes would take, if `plan_ranges` was asked."""
     calendar: Calendar | None = None
     """How participants come and outcomes are recorded, if an accrual was given."""
-    enrolments: tuple[Enrolment, ...] = ()
+    enrolments: tuple[EnrolmentOption, ...] = ()
     """With an accrual: what each way to enrol takes, for each row of the plan."""
     power: tuple[Power, ...] = ()
     """With a maximum, or else a budget: how likely results are within it, if the best
@@ -442,7 +442,7 @@ def _simulate_power(
 
 def _simulate_enrolments(
     simulations: Simulations, request: PlanRequest, strategies: list[Strategy]
-) -> tuple[Enrolment, ...]:
+) -> tuple[EnrolmentOption, ...]:
     """Return what each way to enrol takes; nothing without a calendar."""
     calendar = simulations.calendar
     if calendar is None:

@@ -170,7 +170,7 @@ def summarise_spread(values: Floats, stopped: Flags, capped: bool) -> Spread:
 
 
 @dataclass(frozen=True)
-class Enrolment:
+class EnrolmentOption:
     """Hold one strategy at one privacy level in one scenario, with one way to enrol."""
 
     scenario: str
@@ -229,11 +229,11 @@ def simulate_enrolment(
     max_participants: int | None,
     enrolment: str,
     start: date | None = None,
-) -> Enrolment:
+) -> EnrolmentOption:
     """Simulate one way to enrol."""
     results = simulations(instance, strategy, max_participants, enrolment=enrolment)
     assert results.pipeline is not None
-    return Enrolment(
+    return EnrolmentOption(
         scenario=name,
         epsilon=strategy.epsilon,
         strategy=strategy.name,

@@ -10,7 +10,7 @@ from discreet.errors import InvalidInputError
 from discreet.instances import Bernoulli
 from discreet.planning.plan import Plan
 from discreet.planning.power import MAX_EPSILON, Affordable, Power
-from discreet.planning.rows import Enrolment, PlanRow
+from discreet.planning.rows import EnrolmentOption, PlanRow
 from discreet.planning.scenarios import TIGHTEST
 from discreet.reports import charts
 from discreet.reports.charts.style import shown_words
@@ -502,7 +502,7 @@ def _days(plan: Plan) -> Section:
     return Section("Participants and days", parts)
 
 
-def _way_cells(way: Enrolment) -> list[str]:
+def _way_cells(way: EnrolmentOption) -> list[str]:
     return [
         format_epsilon(way.epsilon),
         way.enrolment,
@@ -515,7 +515,7 @@ def _way_cells(way: Enrolment) -> list[str]:
     ]
 
 
-def end_cells(way: Enrolment) -> list[str]:
+def end_cells(way: EnrolmentOption) -> list[str]:
     """Return enrolment, expected end and range of ends, if the first day is known."""
     end = way.end or {}
     band = f"{format_day(end.get('q10'))} … {format_day(end.get('q90'))}"
@@ -523,7 +523,7 @@ def end_cells(way: Enrolment) -> list[str]:
 
 
 def _ways_table(
-    plan: Plan, head: list[str], cells: Callable[[Enrolment], list[str]], caption: str
+    plan: Plan, head: list[str], cells: Callable[[EnrolmentOption], list[str]], caption: str
 ) -> Table:
     """Make a row for each kind of enrolment, with scenario and strategy if they differ."""
     differs = [

@@ -108,7 +108,7 @@ FRAMES = 20
 """Of an error, the innermost so many."""
 
 
-_own: "list[Lines]" = []
+_own: "list[LogLines]" = []
 """What writes our lines, once logs were started; until then Python's logging does."""
 
 
@@ -125,7 +125,7 @@ def note(what: str, **about: Any) -> None:
         LOG.handle(record)
 
 
-class Lines(logging.StreamHandler[TextIO]):
+class LogLines(logging.StreamHandler[TextIO]):
     """Writes lines; those of calls that are answered at the same moment at once."""
 
     def __init__(self, put: Callable[[dict[str, Any]], str]) -> None:
@@ -230,7 +230,7 @@ def _told(frames: list[str]) -> str:
 
 def start_logs(kind: str) -> None:
     """Write lines to stderr: ours, and the server's."""
-    handler = Lines(json_line if kind == JSON else text_line)
+    handler = LogLines(json_line if kind == JSON else text_line)
     _own[:] = [handler]
     for name, level in ((LOG.name, logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)

@@ -31,7 +31,7 @@ FAILED = "the simulation failed; the service's log says where"
 
 
 @dataclass(frozen=True)
-class Seen:
+class ForecastState:
     """What is known of how a trial may end."""
 
     key: str
@@ -48,10 +48,10 @@ class Forecasts:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "forecast")
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Seen] = OrderedDict()
+        self._kept: OrderedDict[str, ForecastState] = OrderedDict()
         self._wanted = set[str]()
 
-    def see(self, name: str, key: str, seed: int, run: Callable[[], Run]) -> Seen | None:
+    def see(self, name: str, key: str, seed: int, run: Callable[[], Run]) -> ForecastState | None:
         """The last one of a trial, None if there is none yet. If the trial has gone on
         since, another one is begun, from a copy of its run.
         """
@@ -78,10 +78,10 @@ class Forecasts:
     def _make(self, name: str, key: str, seed: int, run: Callable[[], Run]) -> None:
         try:
             found = forecast(run(), seed)
-            seen = Seen(key, found, "" if found else TOO_LONG, time.monotonic())
+            seen = ForecastState(key, found, "" if found else TOO_LONG, time.monotonic())
         except Exception as error:
             observability.unexpected(error, "forecast")
-            seen = Seen(key, None, FAILED, time.monotonic())
+            seen = ForecastState(key, None, FAILED, time.monotonic())
         with self._lock:
             self._wanted.discard(name)
             self._kept[name] = seen

@@ -37,7 +37,7 @@ from discreet.simulation.laws import (
 )
 from discreet.strategies.betting.bets import (
     BettingRules,
-    Setting,
+    BettingSetting,
     make_betting_rules,
     make_bump,
 )
@@ -76,7 +76,7 @@ DRAWS_PER_PARTICIPANT = True
 
 
 @jit(inlined=True)
-def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
+def draw_noise(rng: Generator, now: Round, setting: BettingSetting) -> float:
     """Draw discrete Laplace or Gaussian noise, in units. Return 0 if there is no
     collector who adds it.
     """
@@ -90,7 +90,7 @@ def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
 
 @jit
 def draw_round(
-    rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
+    rng: Generator, laws: Laws, now: Round, setting: BettingSetting, pulls: Ints, book: Book
 ) -> None:
     """Draw the releases of a round into `book.fresh`."""
     participants, weight = now.length * now.weight, now.weight
@@ -116,7 +116,7 @@ def draw_round(
 
 
 @jit(inlined=True)
-def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book) -> None:
+def add_noise(rng: Generator, arm: int, now: Round, setting: BettingSetting, book: Book) -> None:
     """Turn an arm's sums, in units, into what is released about it."""
     book.fresh[arm, SUM] += draw_noise(rng, now, setting)
     if now.fine:
@@ -126,7 +126,9 @@ def add_noise(rng: Generator, arm: int, now: Round, setting: Setting, book: Book
 
 
 @jit
-def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
+def release_pair_difference(
+    rng: Generator, now: Round, setting: BettingSetting, book: Book
+) -> None:
     """Turn the sums of two arms, in units, into the one number, or two, that are
     released.
     """
@@ -142,7 +144,7 @@ def release_pair_difference(rng: Generator, now: Round, setting: Setting, book: 
 
 
 @jit
-def compute_sent_chance(chance: float, setting: Setting) -> float:
+def compute_sent_chance(chance: float, setting: BettingSetting) -> float:
     """Return the chance of a bit that a participant sends: it is randomised if nobody
     is trusted.
     """
@@ -151,7 +153,7 @@ def compute_sent_chance(chance: float, setting: Setting) -> float:
 
 @jit
 def draw_round_by_participant(
-    rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
+    rng: Generator, laws: Laws, now: Round, setting: BettingSetting, pulls: Ints, book: Book
 ) -> None:
     """Draw the releases of a round participant by participant, for arms that drift."""
     for a in range(pulls.size):
@@ -297,7 +299,7 @@ def enrol_participant(
 
 @jit
 def draw_known_sums(
-    rng: Generator, reward: int, count: int, now: Round, setting: Setting
+    rng: Generator, reward: int, count: int, now: Round, setting: BettingSetting
 ) -> tuple[int, int]:
     """Draw the sum and the closeness, in units, that so many participants send whose
     reward is 0 or 1.
@@ -320,7 +322,7 @@ def draw_arm_sums(
     arm: int,
     counts: Ints,
     now: Round,
-    setting: Setting,
+    setting: BettingSetting,
     book: Book,
 ) -> None:
     """Draw what the participants of an arm send into `book.fresh`: outcomes in time,
@@ -342,7 +344,13 @@ def draw_arm_sums(
 
 @jit
 def release_round(
-    rng: Generator, laws: Laws, delay: Delay, counts: Ints, now: Round, setting: Setting, book: Book
+    rng: Generator,
+    laws: Laws,
+    delay: Delay,
+    counts: Ints,
+    now: Round,
+    setting: BettingSetting,
+    book: Book,
 ) -> None:
     """Draw the releases of a round with these participants into `book.fresh`."""
     for a in range(book.active.size):
@@ -424,7 +432,7 @@ class SettledRounds(NamedTuple):
 
 @jit(allocates=True)
 def open_next_round(
-    number: int, settled: SettledRounds, setting: Setting, book: Book
+    number: int, settled: SettledRounds, setting: BettingSetting, book: Book
 ) -> PendingRound:
     """Open the next round, numbered `number`, from what is released by now."""
     opened = open_round(number, settled.n, setting, book)

@@ -21,7 +21,7 @@ from discreet.instances import (
 )
 from discreet.jit import jit
 from discreet.past_data import Sampled
-from discreet.strategies.betting.bets import Bump, Setting, make_bump, measure_closeness
+from discreet.strategies.betting.bets import BettingSetting, Bump, make_bump, measure_closeness
 from discreet.strategies.betting.book import Round
 from discreet.strategies.units import LEVELS
 
@@ -225,7 +225,7 @@ def draw_gaussian(rng: Generator, sigma: float) -> float:
 
 @jit
 def draw_sent_sums(
-    rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: Setting
+    rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: BettingSetting
 ) -> tuple[int, int]:
     """Draw the sum and the closeness, in units, of what so many participants of an arm
     send.
@@ -269,7 +269,7 @@ def draw_sent_units(
 
 @jit
 def draw_sent_levels(
-    rng: Generator, laws: Laws, arm: int, count: int, bump: Bump, setting: Setting
+    rng: Generator, laws: Laws, arm: int, count: int, bump: Bump, setting: BettingSetting
 ) -> tuple[int, int]:
     """Draw sum and closeness if each participant sends one of three levels: how often
     each comes.
@@ -300,7 +300,9 @@ def compute_middle_chance(value: float, centre: float) -> float:
 
 
 @jit
-def draw_response(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[int, int]:
+def draw_response(
+    rng: Generator, reward: float, bump: Bump, setting: BettingSetting
+) -> tuple[int, int]:
     """Draw the units and the closeness of what one participant sends of a reward."""
     if setting.kind != LEVELS:
         exact = reward * bump.grid

@@ -29,8 +29,8 @@ from discreet.strategies.sampling import (
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream import (
     UCB,
-    Stream,
     StreamRules,
+    StreamState,
     choose_arm_by_rule,
     drop_beaten,
     fill_bonus,
@@ -133,7 +133,7 @@ def make_band(mean: float, steps: int) -> Band:
 
 
 @jit
-def bound_arm(bounds: MeanBounds, stream: Stream, arm: int, band: Band) -> None:
+def bound_arm(bounds: MeanBounds, stream: StreamState, arm: int, band: Band) -> None:
     """Bound how far an arm's mean can go in its band: after k steps to y it has moved
     by (y/2 + k (1/2 - mean)) / (pulls + k), which is monotone in k.
     """
@@ -146,7 +146,7 @@ def bound_arm(bounds: MeanBounds, stream: Stream, arm: int, band: Band) -> None:
 
 @jit
 def plan_leap(
-    rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
+    rounds: int, samples: int, stream: StreamState, rules: StreamRules, bounds: MeanBounds
 ) -> Leap:
     """Return the longest leap that is certain of those that are tried, `rounds` first;
     one of no rounds if there is none.
@@ -209,7 +209,7 @@ def mirror_end(band: Band, ones: int, up: bool, down: bool) -> int:
 
 
 @jit
-def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
+def add_answers(stream: StreamState, arm: int, steps: int, ones: int) -> None:
     """Add so many answers of an arm."""
     stream.sums[arm] += ones
     stream.pulls[arm] += steps
@@ -219,7 +219,13 @@ def add_answers(stream: Stream, arm: int, steps: int, ones: int) -> None:
 
 @jit
 def walk_to_edge(
-    rng: Generator, plan: Leap, side: int, ups: int, other_ups: int, stream: Stream, beta: float
+    rng: Generator,
+    plan: Leap,
+    side: int,
+    ups: int,
+    other_ups: int,
+    stream: StreamState,
+    beta: float,
 ) -> int:
     """Draw the answers of a leap one by one until a walk is at a level: the rounds
     until then, taken in; 0 if it is not the level that was told (then the walks stay in
@@ -262,7 +268,7 @@ def take_leap(
     rules: StreamRules,
     rounds: int,
     samples: int,
-    stream: Stream,
+    stream: StreamState,
     bounds: MeanBounds,
 ) -> tuple[int, int]:
     """Take up to so many samples at once. Return how many were taken, 0 if none can be,
@@ -296,7 +302,7 @@ SAMPLES_BEFORE_LEAPS = 2_000_000
 
 
 @jit
-def write_stream_row(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
+def write_stream_row(trace: Floats, samples: int, arm: int, stream: StreamState) -> None:
     """Write the state after a sample into `trace`, if it has the row; columns as in
     `phased.write_trace_row`.
     """
@@ -325,7 +331,7 @@ def play_stream(  # noqa: PLR0912, PLR0915
     noise: float,
     rules: StreamRules,
     cap: int,
-    stream: Stream,
+    stream: StreamState,
     trace: Floats,
 ) -> RunResult:
     """Play a run that releases every sample, from where `stream` is until it stops or
@@ -434,7 +440,7 @@ def step_and_leap(
     rules: StreamRules,
     alone: int,
     cap: int,
-    stream: Stream,
+    stream: StreamState,
     bounds: MeanBounds,
     trace: Floats,
 ) -> RunResult:

@@ -173,7 +173,7 @@ def _make_count_table(what: str, function: Callable[..., Any]) -> Floats:
     return check_table(what, table, table.shape)
 
 
-class Stream(NamedTuple):
+class StreamState(NamedTuple):
     """The state of a run whose every sample is released."""
 
     mean: Floats
@@ -193,9 +193,9 @@ class Stream(NamedTuple):
 
 
 @jit(allocates=True)
-def make_stream(arms: int) -> Stream:
+def make_stream(arms: int) -> StreamState:
     """Return the state before anything was pulled."""
-    return Stream(
+    return StreamState(
         np.zeros(arms),
         np.zeros(arms, np.int64),
         np.zeros(arms),
@@ -272,7 +272,7 @@ def is_beaten(
 
 
 @jit
-def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
+def fill_bonus(stream: StreamState, rules: StreamRules, samples: int) -> None:
     """Write every arm's bonus after so many samples."""
     log_samples, bonus, pulls = math.log(samples), stream.bonus, stream.pulls
     kind, scale, table = rules.bonus, rules.bonus_scale, rules.bonus_table
@@ -282,7 +282,7 @@ def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
 
 @jit
 def find_failing_arm(
-    best: int, witness: int, stream: Stream, rules: StreamRules, samples: int
+    best: int, witness: int, stream: StreamState, rules: StreamRules, samples: int
 ) -> tuple[int, float]:
     """Return an arm that the recommended one does not beat, `witness` asked first, and
     the threshold it failed; -1 to stop.
@@ -306,7 +306,7 @@ def find_failing_arm(
 
 
 @jit
-def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> bool:
+def drop_beaten(best: int, stream: StreamState, rules: StreamRules, samples: int) -> bool:
     """Eliminate beaten arms successively, every sample released. Return whether the
     best active arm stands alone.
     """
@@ -322,7 +322,7 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
 
 @jit
 def renew_leader(
-    stream: Stream, rules: StreamRules, samples: int
+    stream: StreamState, rules: StreamRules, samples: int
 ) -> tuple[int, float, float, float, int]:
     """Return the UCB leader now, and for how long it is certain: (leader, floor, rival,
     slope, horizon).
@@ -407,7 +407,7 @@ def find_kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share:
     return chosen
 
 
-def decide(answered: Stream, rules: StreamRules, witness: int) -> tuple[int, int]:
+def decide(answered: StreamState, rules: StreamRules, witness: int) -> tuple[int, int]:
     """Return the recommendation, and an arm that it does not beat by the answers, or -1
     to stop; `witness` is asked first, as the one of last time is mostly that of this
     time.
@@ -431,7 +431,7 @@ compiled. To make an array of it takes longer than what is computed from it.
 
 @jit
 def choose_arm_by_rule(
-    best: int, stream: Stream, counts: Ints, rules: StreamRules, samples: int
+    best: int, stream: StreamState, counts: Ints, rules: StreamRules, samples: int
 ) -> int:
     """Return the arm that any rule but Top Two with the UCB leader pulls; `counts` are
     the answers behind the means.
@@ -453,7 +453,7 @@ def choose_arm_by_rule(
 
 
 @jit
-def choose_owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
+def choose_owed_arm(best: int, stream: StreamState, cost: int, samples: int) -> int:
     """Choose an arm by C-tracking: solve for the present means, owe everyone a share of
     this sample, and pull the arm that is furthest behind.
     """
@@ -467,7 +467,7 @@ def choose_owed_arm(best: int, stream: Stream, cost: int, samples: int) -> int:
 
 
 @jit
-def choose_from_pair(leader: int, stream: Stream, rules: StreamRules) -> int:
+def choose_from_pair(leader: int, stream: StreamState, rules: StreamRules) -> int:
     """Choose the leader or its challenger by tracking, and note who led."""
     arm = leader
     if rules.ids or not is_leader_due(stream.led[leader], stream.led_pulls[leader], rules.beta):
@@ -502,7 +502,7 @@ def compute_leader_share(cost: int, leader: int, arm: int, mean: Floats, pulls: 
 
 
 @jit
-def find_improved_challenger(leader: int, stream: Stream, rules: StreamRules) -> int:
+def find_improved_challenger(leader: int, stream: StreamState, rules: StreamRules) -> int:
     """Return the TCI challenger: smallest W + log N, ties to the lowest index."""
     mean, pulls = stream.mean, stream.pulls
     chosen, least = -1, 0.0
@@ -515,7 +515,7 @@ def find_improved_challenger(leader: int, stream: Stream, rules: StreamRules) ->
     return chosen
 
 
-def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
+def choose(stream: StreamState, answered: StreamState, rules: StreamRules) -> int:
     """Choose the next arm to sample: `answered` is the same run with the answers that
     are behind the means as its `pulls`, which else count those still to come too. Until
     every arm has an answer, choose the least pulled arm.
@@ -572,9 +572,9 @@ class Column(list[Any]):
         self.size = len(self)
 
 
-def convert_to_lists(state: Stream) -> Any:
+def convert_to_lists(state: StreamState) -> Any:
     """Return a run's state for following it one participant at a time."""
-    return Stream(*(Column(array.tolist()) for array in state))  # type: ignore[arg-type]
+    return StreamState(*(Column(array.tolist()) for array in state))  # type: ignore[arg-type]
 
 
 class StreamRun(Run):
@@ -593,7 +593,7 @@ class StreamRun(Run):
         self.count = [0] * arms
         self._begin(make_stream(arms))
 
-    def _begin(self, state: Stream) -> None:
+    def _begin(self, state: StreamState) -> None:
         """Begin from this state; what is decided from answers sees `count` in place of
         who was assigned.
         """

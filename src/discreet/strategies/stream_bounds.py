@@ -12,7 +12,7 @@ import numpy as np
 from discreet._types import Floats, Ints
 from discreet.jit import jit
 from discreet.strategies.sampling import MIN_LEAP_SHARE, TOP_TWO
-from discreet.strategies.stream import UCB, Stream, StreamRules, compute_stream_threshold
+from discreet.strategies.stream import UCB, StreamRules, StreamState, compute_stream_threshold
 from discreet.theory.divergences import GAUSSIAN
 
 SLACK = 1e-11
@@ -49,7 +49,7 @@ def is_unchanged(
     rival: int,
     samples: int,
     rounds: int,
-    stream: Stream,
+    stream: StreamState,
     rules: StreamRules,
     bounds: MeanBounds,
 ) -> bool:
@@ -67,7 +67,7 @@ def is_unchanged(
 
 @jit
 def is_still_leading(
-    leader: int, samples: int, rounds: int, stream: Stream, bounds: MeanBounds
+    leader: int, samples: int, rounds: int, stream: StreamState, bounds: MeanBounds
 ) -> bool:
     """Return whether the leader's upper bound stays above all others: b^G grows with
     log n and falls with the arm's pulls, and sqrt(1 + x) <= 1 + x/2, 1/sqrt(1 + x) >= 1
@@ -84,7 +84,7 @@ def is_still_leading(
 
 
 @jit
-def is_still_challenging(leader: int, rival: int, stream: Stream, bounds: MeanBounds) -> bool:
+def is_still_challenging(leader: int, rival: int, stream: StreamState, bounds: MeanBounds) -> bool:
     """Return whether the rival stays the arm of least W against the leader.
 
     Either its mean stays above the leader's (W = 0), and no arm before it comes so
@@ -126,7 +126,9 @@ def is_first(rival: int, leader: int, bounds: MeanBounds) -> bool:
 
 
 @jit
-def is_still_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds) -> bool:
+def is_still_sampling(
+    samples: int, stream: StreamState, rules: StreamRules, bounds: MeanBounds
+) -> bool:
     """Return whether every arm that may come to be recommended has another one that it
     does not beat.
     """
@@ -141,7 +143,7 @@ def is_still_sampling(samples: int, stream: Stream, rules: StreamRules, bounds: 
 
 @jit
 def is_still_failing(
-    best: int, samples: int, stream: Stream, rules: StreamRules, bounds: MeanBounds
+    best: int, samples: int, stream: StreamState, rules: StreamRules, bounds: MeanBounds
 ) -> bool:
     """Return whether some arm stays unbeaten by this one: even the largest cost is
     below the threshold of now, and thresholds only grow.

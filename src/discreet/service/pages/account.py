@@ -31,7 +31,7 @@ MOST = 200
 """Rows of a page."""
 
 
-class Row(NamedTuple):
+class TokenRow(NamedTuple):
     """A token in words."""
 
     token: Token
@@ -50,7 +50,7 @@ class Links(NamedTuple):
 class Part(NamedTuple):
     """As many tokens as a page shows, what it leaves out, and where that is."""
 
-    rows: list[Row]
+    rows: list[TokenRow]
     words: str
     before: str
     after: str
@@ -113,8 +113,8 @@ def _which(start: int, end: int, all: int, trial: str) -> str:
     return f"{what} {start + 1:,} to {end:,} of {all:,} are shown, those that work first."
 
 
-def _row(token: Token, now: float) -> Row:
-    return Row(token, _state(token, now), when(token.used), token.is_valid(now))
+def _row(token: Token, now: float) -> TokenRow:
+    return TokenRow(token, _state(token, now), when(token.used), token.is_valid(now))
 
 
 def _state(token: Token, now: float) -> str:

@@ -26,7 +26,7 @@ DAY = len("2027-03-01")
 MINUTE = len("2027-03-01 08:00")
 
 
-class Row(NamedTuple):
+class AuditTrailRow(NamedTuple):
     """Calls that are alike, in words."""
 
     at: str
@@ -36,17 +36,19 @@ class Row(NamedTuple):
     people: str
 
 
-def grouped(entries: Iterable[AuditEntry], most: int) -> list[Row]:
+def grouped(entries: Iterable[AuditEntry], most: int) -> list[AuditTrailRow]:
     """The first rows of an audit trail whose newest call is the first."""
     alike = groupby(entries, lambda one: (one.user, one.site, one.action))
     return [_row(list(calls)) for _, calls in islice(alike, most)]
 
 
-def _row(calls: list[AuditEntry]) -> Row:
+def _row(calls: list[AuditEntry]) -> AuditTrailRow:
     last, first = calls[0], calls[-1]
     often = f", {len(calls):,} times" if len(calls) > 1 else ""
     at = _span(when(first.at), when(last.at))
-    return Row(at, last.user, last.site or "–", f"{_called(last.action)}{often}", _people(calls))
+    return AuditTrailRow(
+        at, last.user, last.site or "–", f"{_called(last.action)}{often}", _people(calls)
+    )
 
 
 def _called(call: str) -> str:

@@ -13,7 +13,7 @@ from discreet.accrual import describe_accrual
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.power import check_reach
-from discreet.planning.rows import Enrolment, PlanRow
+from discreet.planning.rows import EnrolmentOption, PlanRow
 from discreet.reports.html import render_sections
 from discreet.reports.plan import (
     end_cells,
@@ -242,7 +242,7 @@ def _describe_power(plan: Plan, row: PlanRow) -> str:
     )
 
 
-def _describe_end(way: Enrolment) -> str:
+def _describe_end(way: EnrolmentOption) -> str:
     """Say how long a trial takes, and when it ends if its first day is known."""
     if way.days.mean is None:
         return ""

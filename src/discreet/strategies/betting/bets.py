@@ -50,7 +50,7 @@ class Bets(NamedTuple):
     """The log of its share of the stake."""
 
 
-class Setting(NamedTuple):
+class BettingSetting(NamedTuple):
     """Everything public that a run is played with."""
 
     epsilon: float
@@ -87,7 +87,7 @@ class BettingRules(NamedTuple):
     """Everything public that a run is played with, and the bets."""
 
     bets: Bets
-    setting: Setting
+    setting: BettingSetting
 
 
 def make_setting(
@@ -100,7 +100,7 @@ def make_setting(
     kind: int = BITS,
     grid: int = 1,
     sigma: float = 0.0,
-) -> Setting:
+) -> BettingSetting:
     """Make the setting for K arms; `trust` is global (noisy sums), local (randomised
     response) or none (epsilon unused). A `sigma` says all about the noise; `epsilon` is
     then that of Laplace noise with its variance.
@@ -110,7 +110,7 @@ def make_setting(
     target, tail_tilt = -math.log(share * delta), noise * TAIL_TILT_SHARE
     if sigma > 0:
         tail_tilt = GAUSSIAN_TAIL_TILT * math.sqrt(2 * target) / sigma
-    return Setting(
+    return BettingSetting(
         epsilon=noise,
         scale=scale,
         low=0.5 - scale / 2,

@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet._types import Flags, Floats, Ints
 from discreet.jit import jit
-from discreet.strategies.betting.bets import Bets, Setting
+from discreet.strategies.betting.bets import Bets, BettingSetting
 from discreet.strategies.units import LEVELS
 
 SUM, COUNT, RELEASES, ASSIGNED = 0, 1, 2, 3
@@ -156,13 +156,13 @@ def compute_odds_ratio(side: int, current: Round) -> float:
 
 
 @jit
-def find_bet_centre(current: Round, setting: Setting) -> float:
+def find_bet_centre(current: Round, setting: BettingSetting) -> float:
     """Return x0 of the scores: a difference forces 1/2."""
     return 0.5 if current.difference else compute_sent_centre(current.centre, setting)
 
 
 @jit
-def compute_sent_centre(centre: float, setting: Setting) -> float:
+def compute_sent_centre(centre: float, setting: BettingSetting) -> float:
     """Return the mean of what is sent if that of outcomes is the centre: where three
     levels are sent, the centre is one of them, and the mean is another value.
     """
@@ -172,7 +172,7 @@ def compute_sent_centre(centre: float, setting: Setting) -> float:
 
 
 @jit
-def compute_sent_shift(current: Round, setting: Setting) -> float:
+def compute_sent_shift(current: Round, setting: BettingSetting) -> float:
     """Return how far the mean of what is sent lies above the usual scale, on which the
     means of all rounds are compared.
     """

@@ -17,7 +17,7 @@ from discreet._types import Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.strategies.betting.bets import (
     Bets,
-    Setting,
+    BettingSetting,
     choose_closeness_weight,
     price_fine_noise,
     price_noise,
@@ -72,7 +72,7 @@ def p_values(book: Book) -> list[float]:
     ]
 
 
-def compute_evidence_shares(book: Book, setting: Setting) -> Floats:
+def compute_evidence_shares(book: Book, setting: BettingSetting) -> Floats:
     """Return for each arm the log of the wealth against it, as a share of what
     eliminates it; 1 if it is eliminated.
     """
@@ -106,7 +106,7 @@ def new_closeness_totals(arms: int, bets: Bets) -> ClosenessTotals:
 
 
 def add_closeness(
-    current: Round, bets: Bets, setting: Setting, book: Book, beside: ClosenessTotals
+    current: Round, bets: Bets, setting: BettingSetting, book: Book, beside: ClosenessTotals
 ) -> None:
     """Book the releases of a round, in `book.fresh`, before they are settled; a
     difference says nothing about one mean.
@@ -194,7 +194,7 @@ def compute_interval(
     total: Floats,
     alpha: float,
     bets: Bets,
-    setting: Setting,
+    setting: BettingSetting,
     drift: bool = False,
     beside: ClosenessTotals | None = None,
 ) -> tuple[float, float]:
@@ -262,7 +262,7 @@ class PairBets(Pair):
     """[bet]: its stake, what it has won, and what noise has cost it."""
     one: tuple[ParticipantGroup, ...]
     other: tuple[ParticipantGroup, ...]
-    setting: Setting
+    setting: BettingSetting
 
     @property
     def care(self) -> float:
@@ -399,7 +399,7 @@ def make_pair_bets(
     other: ArmReleases,
     margins: Sequence[Margin],
     bets: Bets,
-    setting: Setting,
+    setting: BettingSetting,
     skews: Sequence[int] = TILT_SKEWS,
 ) -> PairBets | None:
     """Make the bets on two arms, from the sums released of each and the margins between
@@ -430,7 +430,7 @@ def make_pair_bets(
     )
 
 
-def _sum_winnings(tilt: Floats, which: Ints, known: ArmReleases, setting: Setting) -> Floats:
+def _sum_winnings(tilt: Floats, which: Ints, known: ArmReleases, setting: BettingSetting) -> Floats:
     """Return what sums have won for bets with these tilts, less what their noise has
     cost.
     """
@@ -444,14 +444,16 @@ def _sum_winnings(tilt: Floats, which: Ints, known: ArmReleases, setting: Settin
     return np.asarray(tilt * (float(total[SUM]) + float(beside.shift)) + fixed)
 
 
-def _price_sums(tilt: Floats, setting: Setting) -> Floats:
+def _price_sums(tilt: Floats, setting: BettingSetting) -> Floats:
     """Return [bet]: what the noise of one sum of bits costs."""
     sizes, places = np.unique(np.abs(tilt), return_inverse=True)
     each = [price_noise(size, setting.epsilon, setting.sigma) for size in sizes.tolist()]
     return np.asarray(np.array(each)[places])
 
 
-def _difference_winnings(tilt: Floats, margins: Sequence[Margin], setting: Setting) -> Floats:
+def _difference_winnings(
+    tilt: Floats, margins: Sequence[Margin], setting: BettingSetting
+) -> Floats:
     """Return what differences have won, with one noise each."""
     won = np.asarray(tilt * sum(margin.lead for margin in margins))
     if bits := sum(margin.near is None for margin in margins):
@@ -462,7 +464,7 @@ def _difference_winnings(tilt: Floats, margins: Sequence[Margin], setting: Setti
     return won
 
 
-def _closeness_winnings(size: Floats, margin: Margin, setting: Setting) -> Floats:
+def _closeness_winnings(size: Floats, margin: Margin, setting: BettingSetting) -> Floats:
     """Return what the closeness of a difference has won, weighed as both arms allow,
     less what the noise of both numbers has cost. Where the centre is not known it is
     not weighed.
@@ -489,7 +491,7 @@ def _shift(known: ArmReleases) -> float:
 
 
 def _estimate_difference(
-    one: ArmReleases, other: ArmReleases, margins: Sequence[Margin], setting: Setting
+    one: ArmReleases, other: ArmReleases, margins: Sequence[Margin], setting: BettingSetting
 ) -> float:
     """Return the difference of means from sums and differences together, each as heavy
     as its participants.

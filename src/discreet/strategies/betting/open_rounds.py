@@ -35,7 +35,7 @@ import numpy as np
 
 from discreet._types import Flags, Ints
 from discreet.jit import jit
-from discreet.strategies.betting.bets import Bets, Setting
+from discreet.strategies.betting.bets import Bets, BettingSetting
 from discreet.strategies.betting.book import (
     ASSIGNED,
     COUNT,
@@ -46,7 +46,7 @@ from discreet.strategies.betting.book import (
 )
 from discreet.strategies.betting.rounds import announce, find_winner, plan_active, settle
 from discreet.strategies.betting.schedule import (
-    Plan,
+    RoundPlan,
     choose_centre,
     choose_kind,
     plan_first,
@@ -97,7 +97,7 @@ class OpenRound(NamedTuple):
     """Rounds opened before."""
     favoured: int
     """The arm with the larger odds."""
-    plan: Plan
+    plan: RoundPlan
     """As it was when the round was opened: the odds stay; the rest only where rounds
     are not opened ahead, but for the centre if participants send three levels.
     """
@@ -126,7 +126,7 @@ class OpenRound(NamedTuple):
 
 def load_open_round(state: dict[str, Any]) -> OpenRound:
     """Return what `OpenRound.dump` wrote."""
-    plan = Plan(**{name: kind(state[name]) for name, kind in STORED_PLAN.items()})
+    plan = RoundPlan(**{name: kind(state[name]) for name, kind in STORED_PLAN.items()})
     about: dict[str, Any] = {name: kind(state[name]) for name, kind in STORED_ROUND.items()}
     playing, assigned = np.array(state["playing"], np.bool_), np.array(state["assigned"], np.int64)
     return OpenRound(**about, plan=plan, playing=playing, assigned=assigned)
@@ -136,7 +136,7 @@ def load_open_round(state: dict[str, Any]) -> OpenRound:
 
 
 @jit(allocates=True)
-def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
+def open_round(number: int, n: int, setting: BettingSetting, book: Book) -> OpenRound:
     """Open the next round, from what is released by now; nobody is in it yet."""
     if n == 0:
         for a in range(book.active.size):
@@ -182,7 +182,7 @@ def count_participants(pending: OpenRound) -> int:
 
 
 @jit
-def choose_size(pending: OpenRound, waiting: int, room: int, setting: Setting) -> int:
+def choose_size(pending: OpenRound, waiting: int, room: int, setting: BettingSetting) -> int:
     """Return at how many participants an open round closes, with so many `waiting` in
     closed ones and `room` for more below the cap; it takes what would be less than one
     of each.
@@ -214,7 +214,7 @@ def close_round(pending: OpenRound, void: bool) -> OpenRound:
 
 
 @jit(allocates=True)
-def renew(pending: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
+def renew(pending: OpenRound, n: int, setting: BettingSetting, book: Book) -> OpenRound:
     """Plan an open round anew after a release: arms that are eliminated, and not awake
     again, are taken off.
     """
@@ -272,7 +272,7 @@ def measure_length(pending: OpenRound) -> int:
 
 @jit
 def announce_closed(
-    pending: OpenRound, n: int, samples: int, ahead: bool, setting: Setting, book: Book
+    pending: OpenRound, n: int, samples: int, ahead: bool, setting: BettingSetting, book: Book
 ) -> Round:
     """Announce a closed round as it is settled, all before it being settled, with
     lengths n and so many `samples`; unless it was opened `ahead` it is as it was
@@ -288,7 +288,7 @@ def announce_closed(
     leader, second = find_leaders(book.active, True, book)
     kind, levels = pending.plan, setting.kind == LEVELS
     if announced < 1:
-        kind = Plan(odds, announced, kind.centre, False, False, levels)
+        kind = RoundPlan(odds, announced, kind.centre, False, False, levels)
     elif ahead:
         centre = kind.centre
         if pending.number > 0 and not levels:
@@ -296,14 +296,14 @@ def announce_closed(
         kind = choose_kind(length, length, odds, centre, leader, second, playing, n, setting, book)
     heavy = pending.favoured if odds > 1 else -1
     by_tails = kind.by_tails and (odds == 1 or pending.favoured == leader)
-    plan = Plan(odds, announced, kind.centre, by_tails, kind.difference, kind.fine)
+    plan = RoundPlan(odds, announced, kind.centre, by_tails, kind.difference, kind.fine)
     cap, cut = samples + announced * (playing - 1 + odds), announced - length
     return announce(pending.number, n, samples, plan, heavy, -1, cap, cut, book)
 
 
 @jit(allocates=True)
 def settle_closed(
-    current: Round, pending: OpenRound, bets: Bets, setting: Setting, book: Book
+    current: Round, pending: OpenRound, bets: Bets, setting: BettingSetting, book: Book
 ) -> tuple[int, Book]:
     """Settle a round with the releases in `book.fresh`; return the arm to stop with, or
     -1, and the book, which may have grown.

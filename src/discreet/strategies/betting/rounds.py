@@ -17,7 +17,7 @@ from discreet._types import Floats
 from discreet.jit import jit
 from discreet.strategies.betting.bets import (
     Bets,
-    Setting,
+    BettingSetting,
     choose_closeness_weight,
     compute_central_closeness,
     compute_log_gaussian_tail_constant,
@@ -51,7 +51,7 @@ from discreet.strategies.betting.book import (
     update_mean,
 )
 from discreet.strategies.betting.schedule import (
-    Plan,
+    RoundPlan,
     choose_all_in_share,
     estimate_variance,
     plan_first,
@@ -82,7 +82,7 @@ evidence.
 
 
 @jit
-def announce_first(setting: Setting, cap: int, book: Book) -> Round:
+def announce_first(setting: BettingSetting, cap: int, book: Book) -> Round:
     """Announce the first round of a run of at most `cap` participants."""
     plan = plan_first(book.active.size, setting, book)
     return announce(0, 0, 0, plan, -1, -1, cap, 0, book)
@@ -93,7 +93,7 @@ def announce(
     number: int,
     n: int,
     samples: int,
-    plan: Plan,
+    plan: RoundPlan,
     heavy: int,
     winner: int,
     cap: int,
@@ -127,7 +127,7 @@ def announce(
 
 
 @jit
-def plan_active(n: int, setting: Setting, book: Book) -> Plan:
+def plan_active(n: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """Plan the round after those with the lengths n, and mark in `book.active` who
     plays it.
     """
@@ -142,7 +142,7 @@ def plan_active(n: int, setting: Setting, book: Book) -> Plan:
 
 @jit(allocates=True)
 def settle_and_announce(
-    current: Round, bets: Bets, setting: Setting, cap: int, book: Book
+    current: Round, bets: Bets, setting: BettingSetting, cap: int, book: Book
 ) -> tuple[Round, Book]:
     """Settle the bets of a round with the releases in `book.fresh`, and announce the
     next one; the book may have grown.
@@ -150,14 +150,14 @@ def settle_and_announce(
     book = settle(current, bets, setting, book)
     n, samples = current.n + current.length, current.samples + current.length * current.weight
     winner = find_winner(bets, setting, book)
-    plan = Plan(1, 0, 0.5, False, False, False)
+    plan = RoundPlan(1, 0, 0.5, False, False, False)
     if winner < 0:
         plan = plan_active(n, setting, book)
     return announce(current.number + 1, n, samples, plan, -1, winner, cap, 0, book), book
 
 
 @jit(allocates=True)
-def settle(current: Round, bets: Bets, setting: Setting, book: Book) -> Book:
+def settle(current: Round, bets: Bets, setting: BettingSetting, book: Book) -> Book:
     """Multiply wealth by what the bets have won, book the releases, judge the arms;
     return the book, which has grown if a new pair has met.
 
@@ -181,7 +181,9 @@ def settle(current: Round, bets: Bets, setting: Setting, book: Book) -> Book:
 
 
 @jit
-def bet_on_rivals(table: Floats, current: Round, bets: Bets, setting: Setting, book: Book) -> None:
+def bet_on_rivals(
+    table: Floats, current: Round, bets: Bets, setting: BettingSetting, book: Book
+) -> None:
     """Bet on every arm that plays against its rival."""
     spread = estimate_variance(current.centre, current.fine, setting, book)
     variance = spread * (1 + 1 / find_odds(current.leader, current))
@@ -210,7 +212,7 @@ def bet_on_rivals(table: Floats, current: Round, bets: Bets, setting: Setting, b
 
 
 @jit
-def fill_scores(table: Floats, current: Round, bets: Bets, setting: Setting) -> None:
+def fill_scores(table: Floats, current: Round, bets: Bets, setting: BettingSetting) -> None:
     """Fill [side, bet, column] with the scores of every moment bet, or of the tail
     bet; of sides that the round has.
     """
@@ -223,7 +225,7 @@ def fill_scores(table: Floats, current: Round, bets: Bets, setting: Setting) -> 
 
 @jit
 def write_score(
-    table: Floats, side: int, j: int, tilt: float, current: Round, setting: Setting
+    table: Floats, side: int, j: int, tilt: float, current: Round, setting: BettingSetting
 ) -> None:
     """Write a score's weights, and what its noise costs: the log of the moment
     generating function; for a tail bet that of the smaller slope, and the log of the
@@ -257,7 +259,7 @@ def write_score(
 
 
 @jit
-def price_slope(slope: float, current: Round, setting: Setting) -> float:
+def price_slope(slope: float, current: Round, setting: BettingSetting) -> float:
     """Return what one noise costs a moment bet."""
     if current.fine:
         return price_fine_noise(slope, setting.epsilon)
@@ -311,7 +313,7 @@ def compute_net_score(
 
 
 @jit
-def book_releases(current: Round, setting: Setting, book: Book) -> None:
+def book_releases(current: Round, setting: BettingSetting, book: Book) -> None:
     """Add the releases to totals, and to the means for planning."""
     spread = estimate_variance(current.centre, current.fine, setting, book)
     noise, shift = 2 / setting.epsilon**2, compute_sent_shift(current, setting)
@@ -342,7 +344,7 @@ def book_releases(current: Round, setting: Setting, book: Book) -> None:
 
 
 @jit
-def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
+def find_winner(bets: Bets, setting: BettingSetting, book: Book) -> int:
     """Return the arm to stop with, or -1: the only arm that is in, or one that no arm
     that is in beats by the indifference zone.
     """

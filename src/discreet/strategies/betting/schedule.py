@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from discreet.jit import jit
-from discreet.strategies.betting.bets import Setting
+from discreet.strategies.betting.bets import BettingSetting
 from discreet.strategies.betting.book import (
     ASSIGNED,
     COUNT,
@@ -58,7 +58,7 @@ centre.
 """
 
 
-class Plan(NamedTuple):
+class RoundPlan(NamedTuple):
     """A round before it is announced."""
 
     odds: int
@@ -73,7 +73,7 @@ class Plan(NamedTuple):
 
 
 @jit
-def has_overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
+def has_overslept(a: int, n: int, setting: BettingSetting, book: Book) -> bool:
     """Return whether an eliminated arm has slept too long.
 
     The more wealth was won against it the longer it sleeps (root of the surplus): a
@@ -84,7 +84,7 @@ def has_overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
 
 
 @jit
-def stays_active(a: int, n: int, setting: Setting, book: Book) -> bool:
+def stays_active(a: int, n: int, setting: BettingSetting, book: Book) -> bool:
     """Return whether an arm plays on: one that is in, one that has overslept, and every
     one if all are eliminated.
     """
@@ -96,14 +96,14 @@ def stays_active(a: int, n: int, setting: Setting, book: Book) -> bool:
 
 
 @jit
-def smooth_mean(arm: int, setting: Setting, book: Book) -> float:
+def smooth_mean(arm: int, setting: BettingSetting, book: Book) -> float:
     """Return the arm's mean from its sums, drawn to 1/2 while little is known."""
     pull = 2 + 1 / setting.epsilon
     return float((book.total[arm, SUM] + pull / 2) / (book.total[arm, COUNT] + pull))
 
 
 @jit
-def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> float:
+def choose_centre(leader: int, second: int, setting: BettingSetting, book: Book) -> float:
     """Return the middle of the two leaders' means, away from 0 and 1, where means can
     lie.
     """
@@ -116,7 +116,7 @@ def choose_centre(leader: int, second: int, setting: Setting, book: Book) -> flo
 
 
 @jit
-def estimate_variance(centre: float, fine: bool, setting: Setting, book: Book) -> float:
+def estimate_variance(centre: float, fine: bool, setting: BettingSetting, book: Book) -> float:
     """Return the variance of an outcome; where closeness counts, what is close to its
     centre has less.
     """
@@ -142,7 +142,7 @@ def measure_closeness_share(book: Book) -> float:
 
 
 @jit
-def choose_planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
+def choose_planning_gap(a: int, rival: int, setting: BettingSetting, book: Book) -> float:
     """Return the gap to plan with: what was seen; a target difference is believed until
     the releases contradict it.
     """
@@ -165,14 +165,14 @@ def compute_win_rate(gap: float, variance: float, epsilon: float) -> float:
 
 
 @jit
-def compute_length(nats: float, gap: float, variance: float, setting: Setting) -> float:
+def compute_length(nats: float, gap: float, variance: float, setting: BettingSetting) -> float:
     """Return how many participants of an arm should win so many nats."""
     return nats / max(compute_win_rate(gap, variance, setting.epsilon), 1e-300)
 
 
 @jit
 def choose_all_in_share(
-    a: int, rival: int, length: int, variance: float, setting: Setting, book: Book
+    a: int, rival: int, length: int, variance: float, setting: BettingSetting, book: Book
 ) -> float:
     """Return sigma: the more a round of this length should be enough to eliminate the
     arm, the more of a tail bet goes all in.
@@ -197,7 +197,7 @@ def choose_odds(playing: int) -> int:
 
 
 @jit
-def compute_target_length(setting: Setting) -> float:
+def compute_target_length(setting: BettingSetting) -> float:
     """Return how many participants of each of two arms find the target difference."""
     return compute_length(
         setting.target + SPARE_NATS_OF_TARGET, setting.target_difference, 0.5, setting
@@ -205,7 +205,7 @@ def compute_target_length(setting: Setting) -> float:
 
 
 @jit
-def choose_first_length(playing: int, setting: Setting) -> int:
+def choose_first_length(playing: int, setting: BettingSetting) -> int:
     """Return the length of the first round; a target difference sizes it."""
     e, two = setting.epsilon, playing == 2
     if e == math.inf:
@@ -220,7 +220,7 @@ def choose_first_length(playing: int, setting: Setting) -> int:
 
 @jit
 def choose_next_length(
-    leader: int, variance: float, playing: int, n: int, setting: Setting, book: Book
+    leader: int, variance: float, playing: int, n: int, setting: BettingSetting, book: Book
 ) -> float:
     """Return the length of a later round, with lengths n before.
 
@@ -245,14 +245,14 @@ def choose_next_length(
 
 
 @jit
-def plan_first(playing: int, setting: Setting, book: Book) -> Plan:
+def plan_first(playing: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """Plan the first round: equal odds."""
     length = choose_first_length(playing, setting)
     return choose_kind(length, length, 1, 0.5, 0, 1, playing, 0, setting, book)
 
 
 @jit
-def plan_next(leader: int, second: int, n: int, setting: Setting, book: Book) -> Plan:
+def plan_next(leader: int, second: int, n: int, setting: BettingSetting, book: Book) -> RoundPlan:
     """Plan a later round of the active arms, with lengths n before."""
     playing = count_marked(book.active)
     centre, odds = choose_centre(leader, second, setting, book), choose_odds(playing)
@@ -272,9 +272,9 @@ def choose_kind(
     second: int,
     playing: int,
     n: int,
-    setting: Setting,
+    setting: BettingSetting,
     book: Book,
-) -> Plan:
+) -> RoundPlan:
     """Choose what a round of this length releases, and by which bets. Noise is never
     dear in a round that is short against n, as termination asks.
     """
@@ -282,16 +282,16 @@ def choose_kind(
     information = setting.epsilon**2 * exact
     spread = estimate_variance(centre, setting.kind != BITS, setting, book)
     if information * 4 * spread >= DEAR_INFORMATION or exact < n * MIN_GROWTH:
-        return Plan(odds, length, centre, False, False, fine)
+        return RoundPlan(odds, length, centre, False, False, fine)
     excess = 1.0
     if book.total[leader, COUNT] + book.total[second, COUNT] > 0:
         excess = 1 - 4 * centre * (1 - centre)
     difference = playing == 2 and odds == 1 and information * excess < DIFFERENCE_INFORMATION
-    return Plan(odds, length, centre, difference or odds > 1, difference, fine)
+    return RoundPlan(odds, length, centre, difference or odds > 1, difference, fine)
 
 
 @jit
-def is_finer(length: int, centre: float, setting: Setting, book: Book) -> bool:
+def is_finer(length: int, centre: float, setting: BettingSetting, book: Book) -> bool:
     """Return whether the numbers themselves tell more than bits: noise on bits is
     smaller, which counts more if outcomes are hardly closer to their centre than bits
     are.
