@@ -2,8 +2,8 @@
 [runs [strategy]]
 
 Measures into beyond.json beside this file, one strategy anew or all, then prints the
-tables of the docs page "Beyond pure ε" and draws its picture. With 0 runs it prints and
-draws only.
+tables of the section "Gaussian noise" of docs/betting.md and draws its
+picture. With 0 runs it prints and draws only.
 """
 
 import json

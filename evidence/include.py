@@ -31,10 +31,10 @@ TABLES: dict[str, list[Callable[[], None]]] = {
     "docs/choosing.md": [lambda: choosing.show(CHOOSING)],
     "docs/betting.md": [
         lambda: print(*bet_se_participants.make_table(PARTICIPANTS), sep="\n"),
+        lambda: numbers.show(OUTCOMES),
+        lambda: beyond.show(BEYOND),
     ],
-    "docs/numbers.md": [lambda: numbers.show(OUTCOMES)],
     "docs/strategies.md": [lambda: rules.show(RULES), lambda: bernoulli.show(BERNOULLI)],
-    "docs/beyond.md": [lambda: beyond.show(BEYOND)],
     "docs/theory.md": [lambda: episodes.show(read_evidence("episodes"))],
 }
 """What prints the tables of a page."""

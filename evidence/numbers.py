@@ -1,8 +1,8 @@
-"""Outcomes that are numbers, used as they are and rounded to bits: python -m
+"""Numeric outcomes, used as they are and rounded to bits: python -m
 evidence.numbers [runs]
 
-Measures into numbers.json beside this file, then prints the tables of the docs page
-"Outcomes that are numbers" and draws its picture. With 0 runs it prints and draws only.
+Measures into numbers.json beside this file, then prints the tables of the section
+"Numeric outcomes" of docs/betting.md and draws its picture. With 0 runs it prints and draws only.
 """
 
 import json

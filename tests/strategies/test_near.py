@@ -190,7 +190,7 @@ def excess(tilt: float, centre: float, more: float = 1.0) -> float:
 
 @pytest.mark.parametrize("centre", FEW)
 def test_the_bump_fits_under_what_rounding_costs(centre: float) -> None:
-    """Lemma 2, with what is computed in place of what is meant, in sixty digits."""
+    """Lemma N2, with what is computed in place of what is meant, in sixty digits."""
     assert all(excess(tilt, centre) <= 0 for tilt in TILTS)
 
 
@@ -239,7 +239,7 @@ def test_weights_of_closeness() -> None:
 @pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
 @pytest.mark.parametrize("level", [1 / 64, 0.25, 0.5, 1000 / CENTRE_UNITS])
 def test_levels_are_bet_on_by_straight_lines(level: float, odds: tuple[int, int]) -> None:
-    """Theorem 5: with rho for weight each message multiplies money by 1 - d (M - x0),
+    """Theorem N5: with rho for weight each message multiplies money by 1 - d (M - x0),
     one of the rival by 1 + d' (M - x0).
     """
     ratio = odds[0] / odds[1]
@@ -270,7 +270,7 @@ def exact_price(slope: float, epsilon: float, grid: int) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 5.0])
 def test_the_price_of_fine_noise_is_enough(epsilon: float) -> None:
-    """Lemma 5: for every grid, and on fine ones not too much: a thousandth less would
+    """Lemma N5: for every grid, and on fine ones not too much: a thousandth less would
     not do.
     """
     for share in (1e-5, 0.01, 0.3, 0.6, 0.8, 0.99):
@@ -323,7 +323,7 @@ def short_of(plan: RoundPlan, epsilon: float, grid: int) -> float:
 def test_tail_bets_pay_for_all_noise(
     monkeypatch: pytest.MonkeyPatch, epsilon: float, grid: int, centre: float, difference: bool
 ) -> None:
-    """Lemma 6: log A as announced is enough for the noise of sums and closeness."""
+    """Lemma N6: log A as announced is enough for the noise of sums and closeness."""
     plan = RoundPlan(1 if difference else 2, 50, centre, True, difference, True)
     assert short_of(plan, epsilon, grid) <= 1e-9
     if difference and grid > 1:

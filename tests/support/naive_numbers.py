@@ -1,6 +1,6 @@
-"""bet-se for outcomes that are numbers, slowly, from the docs page "Outcomes that are
-numbers": what is sent of an outcome, and what closeness adds to bets and plans. Shares
-no line with the package.
+"""bet-se for outcomes that are numbers, slowly, from the section "Numeric outcomes" of
+the docs page "Betting elimination": what is sent of an outcome, and what closeness adds
+to bets and plans. Shares no line with the package.
 """
 
 import math

@@ -17,7 +17,7 @@ from discreet.wording import PROVED
 
 GAUSSIAN_REASON = (
     "of the strategies with Gaussian noise it took the fewest samples; Laplace noise at the same ε "
-    "takes fewer still, see the docs page 'Beyond pure ε'"
+    "takes fewer still, see 'Gaussian noise' on the docs page 'Betting elimination'"
 )
 PAPER = "Differentially Private Best-Arm Identification, JMLR 2026"
 PARTS: dict[str, dict[str, Any]] = {

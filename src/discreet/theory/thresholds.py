@@ -495,7 +495,8 @@ def c_concentrated(
 ) -> Floats:
     """Return the threshold of AdaP-TT with Gaussian noise of this scale on sums,
     against W^G with σ = 1/2: log((K−1) (π²/6)² k_a² k_b²/δ), times how much larger
-    noise makes the variance of the difference of the two means (docs, "Beyond pure ε").
+    noise makes the variance of the difference of the two means (docs, "AdaP-TT with Gaussian
+    noise").
     """
     a, b = check_counts(count_a), check_counts(count_b)
     spent = (math.pi**2 / 6 * compute_phase_number(a) * compute_phase_number(b)) ** 2

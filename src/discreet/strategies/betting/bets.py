@@ -3,8 +3,8 @@ function beside the lemma that makes it fair, and what a run is played with.
 
 Every bet is made from one number, the *score* of an arm and its rival: a weighted sum
 of what was released about both. Its noise is paid for by its moment generating function
-(a moment bet) or by its tail (a tail bet). The docs pages "Betting elimination" and
-"Outcomes that are numbers" have the lemmas.
+(a moment bet) or by its tail (a tail bet). The docs page "Betting elimination"
+has the lemmas.
 """
 
 import math
@@ -258,7 +258,7 @@ def price_noise(slope: float, epsilon: float, sigma: float = 0.0) -> float:
 @jit
 def price_fine_noise(slope: float, epsilon: float) -> float:
     """Return at least log E exp(slope Z) for the noise Z of a sum in fine units,
-    whatever the units (Lemma 5 of numbers).
+    whatever the units (Lemma N5).
     """
     share = slope / epsilon
     return -math.log1p(-share * share)
@@ -275,7 +275,7 @@ def compute_log_tail_constant(tick: float) -> float:
 @jit
 def compute_log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> float:
     """Return at least log sup_u e^u P(slope Z + other Z' >= u) for two discrete
-    Gaussian noises (Lemma 4'), with a margin for floating point: by their moment or by
+    Gaussian noises (Lemma C2), with a margin for floating point: by their moment or by
     the tail of the normal law, whichever is less; `other` is 0 for one noise.
 
     sup_x e^{sx} P(N >= x) is at an x in [s - 1/s, s]: bisection leaves a bracket, of
@@ -388,7 +388,7 @@ def is_possible_closeness(
 def choose_closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """Return B: the weight of closeness in a score that weighs outcomes by `tilt`.
 
-    B q(y) <= rho_tilt(y) for all y (Lemma 2 of numbers), and B is below epsilon. Where
+    B q(y) <= rho_tilt(y) for all y (Lemma N2), and B is below epsilon. Where
     only the levels 0, centre and 1 are sent it is rho itself.
     """
     if kind == LEVELS:
