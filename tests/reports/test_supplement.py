@@ -19,7 +19,7 @@ from discreet.reports.trial_text import answer_words, error_quote, privacy_quote
 from discreet.service.pages.trial_text import known_words
 from discreet.strategies.betting.run import BettingRun
 from discreet.trials.protocol import Protocol
-from discreet.trials.status import AuditEntry
+from discreet.trials.record import AuditEntry
 from discreet.trials.transcript import check_parsed_transcript
 from tests.support.keys import seeded_keys
 

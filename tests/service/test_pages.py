@@ -21,7 +21,7 @@ from discreet.service.pages.audit_trail import AuditTrailRow, grouped
 from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.service.pages.trial_form import read_form
 from discreet.service.state import script_hash
-from discreet.trials.status import AuditEntry
+from discreet.trials.record import AuditEntry
 from tests.support.visitors import Service, Visit, service
 
 MANAGER, OTHER, MONITOR, SITE, ANYONE = "manager", "other", "monitor", "site", "anyone"

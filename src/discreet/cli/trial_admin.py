@@ -137,7 +137,7 @@ def audit_trail(name: str, most: int, head: str | None, url: str, as_json: bool)
     """List who did what and when, the newest first. The audit trail is private: it is not
     part of the record, and contains no outcomes.
     """
-    from discreet.trials.status import AuditEntry
+    from discreet.trials.record import AuditEntry
 
     found = opened(url, name, head).audit_trail(most)
     rows = [one._asdict() for one in found]

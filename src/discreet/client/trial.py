@@ -16,8 +16,8 @@ from discreet.strategies.strategy import Strategy
 from discreet.trials.inputs import check_key, looks_like_id, unknown_id
 from discreet.trials.names import quote_name
 from discreet.trials.protocol import new_protocol
-from discreet.trials.record import Head, check_continues
-from discreet.trials.status import AuditEntry, Status, Verification
+from discreet.trials.record import AuditEntry, Head, check_continues
+from discreet.trials.status import Status, Verification
 from discreet.trials.transcript import verify_transcript
 from discreet.trials.verbs import Arguments, Result, TrialVerbs, Verb
 from discreet.validation import check_progress, check_whole

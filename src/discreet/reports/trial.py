@@ -66,7 +66,7 @@ from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import MISSING, Protocol
-from discreet.trials.record import BROKEN
+from discreet.trials.record import BROKEN, AuditEntry
 from discreet.trials.settings import (
     BLINDING,
     CODES,
@@ -74,7 +74,7 @@ from discreet.trials.settings import (
     RETURNING,
     SCHEDULED,
 )
-from discreet.trials.status import AuditEntry, Status, Verification
+from discreet.trials.status import Status, Verification
 from discreet.trials.transcript import check_parsed_transcript, read_transcript
 from discreet.validation import check_whole
 from discreet.wording import (

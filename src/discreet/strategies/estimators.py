@@ -17,7 +17,6 @@ from discreet import scale
 from discreet._types import Floats
 from discreet.errors import InvalidInputError
 from discreet.scale import NUMBERS, YES_NO
-from discreet.strategies import sampling
 from discreet.trust import TRUSTS
 from discreet.validation import (
     check_beta,
@@ -234,7 +233,25 @@ def _check_callable(name: str, function: object) -> None:
         raise InvalidInputError(f"{quote(name)} needs a function; got {quote(function)}")
 
 
-SAMPLINGS = tuple(sampling.SAMPLINGS)
+SAMPLINGS = (
+    "top-two",
+    "uniform",
+    "lucb",
+    "elimination",
+    "eb-tc",
+    "eb-tci",
+    "ts-tc",
+    "track-and-stop",
+)
+"""The sampling rules, in the order of their codes in `sampling`."""
+PAIR_RULES = ("top-two", "eb-tc", "eb-tci", "ts-tc")
+"""Rules with a leader and a challenger."""
+STEP_RULES = ("eb-tci", "track-and-stop")
+"""Rules with which no run can leap from release to release."""
+NO_DRAWS = (
+    "ts-tc is for strategies that learn from every sample: a leader drawn at a release would "
+    "stay until the next one, and releases become ever rarer. Use eb-tci or track-and-stop"
+)
 THRESHOLDS = ("printed", "proved", "empirical")
 COSTS = ("gaussian", "private", "kl")
 EPISODES = ("arm", "global", "global-yielding")
@@ -573,7 +590,7 @@ def _check_fit(strategy: "Strategy") -> None:
             "the Bernoulli cost W^KL is for rewards in [0, 1]: leave sigma out, or use "
             "cost='gaussian'"
         )
-    if strategy.sampling not in sampling.PAIR_RULES and strategy.beta != 0.5:
+    if strategy.sampling not in PAIR_RULES and strategy.beta != 0.5:
         raise InvalidInputError(OPTIONS["beta"].refusal.format(sampling=strategy.sampling))
     if strategy.sampling not in ("top-two", "lucb") and not isinstance(strategy.bonus, str):
         raise InvalidInputError(OPTIONS["bonus"].refusal.format(sampling=strategy.sampling))
@@ -585,7 +602,7 @@ def _check_fit(strategy: "Strategy") -> None:
                     "use top-two or lucb sampling without a bonus of your own"
                 )
     if strategy.is_phased and strategy.sampling == "ts-tc":
-        raise InvalidInputError(sampling.NO_DRAWS)
+        raise InvalidInputError(NO_DRAWS)
     if strategy.has_global_episode and strategy.sampling in ("elimination", "lucb", "eb-tc"):
         raise InvalidInputError(
             f"{strategy.sampling} does not fit one global episode: arms that are not pulled "

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from discreet._types import Flags, Floats, Ints
 from discreet.jit import jit
+from discreet.strategies.estimators import SAMPLINGS
 from discreet.theory.divergences import compute_numerator, compute_transport_cost
 
 UNITS_PER_SAMPLE = 2**20
@@ -242,24 +243,8 @@ def fill_kl_allocation(best: int, mean: Floats, weights: Floats) -> None:
 
 TOP_TWO, UNIFORM, LUCB, ELIMINATION, EB_TC, EB_TCI, TS_TC, TRACK = range(8)
 """Codes of the sampling rules."""
-SAMPLINGS = {
-    "top-two": TOP_TWO,
-    "uniform": UNIFORM,
-    "lucb": LUCB,
-    "elimination": ELIMINATION,
-    "eb-tc": EB_TC,
-    "eb-tci": EB_TCI,
-    "ts-tc": TS_TC,
-    "track-and-stop": TRACK,
-}
-PAIR_RULES = ("top-two", "eb-tc", "eb-tci", "ts-tc")
-"""Rules with a leader and a challenger."""
-STEP_RULES = ("eb-tci", "track-and-stop")
-"""Rules with which no run can leap from release to release."""
-NO_DRAWS = (
-    "ts-tc is for strategies that learn from every sample: a leader drawn at a release would "
-    "stay until the next one, and releases become ever rarer. Use eb-tci or track-and-stop"
-)
+SAMPLING_CODES = dict(zip(SAMPLINGS, range(8), strict=True))
+"""The code of each sampling rule by its name."""
 MAX_WORD = 2**32 - 1
 """Numbers of `scramble` have 32 bits."""
 CHALLENGER_FILTER = 1.0 - 1e-14

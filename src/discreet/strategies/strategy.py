@@ -14,8 +14,7 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.scale import YES_NO
 from discreet.strategies import estimators
-from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
-from discreet.strategies.sampling import STEP_RULES
+from discreet.strategies.estimators import STEP_RULES, CustomBonus, CustomGrid, CustomThreshold
 from discreet.trust import TRUSTS, Trust
 from discreet.validation import check_delta, convert_to_float
 from discreet.wording import NO_GUARANTEE

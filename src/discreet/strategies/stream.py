@@ -33,7 +33,7 @@ from discreet.strategies.sampling import (
     EB_TCI,
     ELIMINATION,
     LUCB,
-    SAMPLINGS,
+    SAMPLING_CODES,
     TOP_TWO,
     TRACK,
     TS_TC,
@@ -124,7 +124,7 @@ def make_stream_rules(strategy: Strategy, arms: int, noise: float | None = None)
     if isinstance(strategy.bonus, CustomBonus):
         bonus, bonus_table = BONUS_TABLE, _make_count_table("bonus", strategy.bonus.function)
     return StreamRules(
-        sampling=SAMPLINGS[strategy.sampling],
+        sampling=SAMPLING_CODES[strategy.sampling],
         two_variance=units.compute_two_variance(strategy, noise),
         beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
         ids=strategy.beta == "ids",

@@ -5,14 +5,17 @@ the same.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 from discreet._types import Floats
 from discreet.scale import NUMBERS
-from discreet.strategies.strategy import Strategy
 from discreet.theory import thresholds
 
+if TYPE_CHECKING:
+    from discreet.strategies.strategy import Strategy
 
-def compute_noise_scale(strategy: Strategy) -> float:
+
+def compute_noise_scale(strategy: "Strategy") -> float:
     """Return the standard deviation of the Gaussian noise on each sample; 0 for every
     other estimator.
     """
@@ -21,7 +24,7 @@ def compute_noise_scale(strategy: Strategy) -> float:
     return thresholds.gaussian_scale(strategy.epsilon, strategy.gamma)
 
 
-def compute_sum_noise(strategy: Strategy) -> float:
+def compute_sum_noise(strategy: "Strategy") -> float:
     """Return the standard deviation of the Gaussian noise on each released sum of
     rewards; 0 where that is Laplace noise, or none.
     """
@@ -33,7 +36,7 @@ def compute_sum_noise(strategy: Strategy) -> float:
     return thresholds.sum_scale(thresholds.zcdp_rho(*levels))
 
 
-def compute_two_variance(strategy: Strategy, noise: float | None = None) -> float:
+def compute_two_variance(strategy: "Strategy", noise: float | None = None) -> float:
     """Return 2σ² in the stopping rule's cost; the published experiments take a σ twice
     as large (1 for rewards in [0, 1]).
     """
@@ -42,12 +45,12 @@ def compute_two_variance(strategy: Strategy, noise: float | None = None) -> floa
     return 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
 
 
-def compute_bonus_scale(strategy: Strategy, noise: float | None = None) -> float:
+def compute_bonus_scale(strategy: "Strategy", noise: float | None = None) -> float:
     """Return 2σ² α (1 + s) of b^G."""
     return 2 * _sigma(strategy, noise) ** 2 * strategy.alpha * (1 + strategy.s)
 
 
-def _sigma(strategy: Strategy, noise: float | None) -> float:
+def _sigma(strategy: "Strategy", noise: float | None) -> float:
     own = thresholds.SIGMA if strategy.sigma is None else strategy.sigma
     return thresholds.noisy_sigma(compute_noise_scale(strategy) if noise is None else noise, own)
 
@@ -73,7 +76,7 @@ CENTRE_UNITS = 1024
 """Centres are multiples of 1/1024, so that they can be announced in a few digits."""
 
 
-def choose_kind(strategy: Strategy) -> int:
+def choose_kind(strategy: "Strategy") -> int:
     """Return what outcomes become if means are bet on; BITS for strategies that know
     bits only.
     """
@@ -84,14 +87,14 @@ def choose_kind(strategy: Strategy) -> int:
     return BUMP
 
 
-def is_rounded_to_bits(strategy: Strategy) -> bool:
+def is_rounded_to_bits(strategy: "Strategy") -> bool:
     """Return whether outcomes are rounded at random to bits, so that means are all that
     a law of rewards has to say.
     """
     return strategy.spec.bits and choose_kind(strategy) == BITS
 
 
-def choose_grid(strategy: Strategy) -> int:
+def choose_grid(strategy: "Strategy") -> int:
     """Return how many units an outcome of 1.0 has inside the privacy boundary: 1 for
     bits, else fine units. The units of noise at the smallest ε must still fit a 64-bit
     number.

@@ -21,8 +21,7 @@ from discreet.trials.inputs import check_user
 from discreet.trials.names import is_writable, normalize_name
 from discreet.trials.operations import MAX_REASON_LENGTH, RESTORED, ManagementAction
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Head, PublicState, new_state
-from discreet.trials.status import AuditEntry
+from discreet.trials.record import BROKEN, AuditEntry, Head, PublicState, new_state
 from discreet.trials.store.database import AllTrials, Database
 from discreet.trials.store.dialect import make_dialect
 from discreet.trials.store.sqlite import LOG_SUFFIX, has_log_content

@@ -32,6 +32,20 @@ the event says, such as the arm of a participant in a blinded trial.
 """
 
 
+class AuditEntry(NamedTuple):
+    """An entry of the audit trail."""
+
+    entry: int
+    at: float
+    """Time in seconds since 1970, by the clock of the database."""
+    user: str
+    """Name of the token, or user of the database or of the machine."""
+    site: str | None
+    action: str
+    participants: int
+    """Number of participants that it was about."""
+
+
 class UnknownHeadError(TamperedError):
     """The record does not go on from a head that a caller gave. Whether the record or
     the head is wrong, only the caller can tell.

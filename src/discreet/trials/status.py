@@ -264,20 +264,6 @@ class Verification:
         return not self.problems
 
 
-class AuditEntry(NamedTuple):
-    """An entry of the audit trail."""
-
-    entry: int
-    at: float
-    """Time in seconds since 1970, by the clock of the database."""
-    user: str
-    """Name of the token, or user of the database or of the machine."""
-    site: str | None
-    action: str
-    participants: int
-    """Number of participants that it was about."""
-
-
 class ReleasedFigures(NamedTuple):
     """The part of a status that takes long: computed when somebody asks, and kept as
     long as the head is.

@@ -36,7 +36,7 @@ from discreet.trials.listing import unknown_trial_words
 from discreet.trials.names import is_writable, read_site
 from discreet.trials.operations import SET_CLOCK
 from discreet.trials.protocol import Protocol, digest, new_protocol
-from discreet.trials.record import BROKEN, Event, Head, is_first_event, new_state
+from discreet.trials.record import BROKEN, AuditEntry, Event, Head, is_first_event, new_state
 from discreet.trials.settings import (
     ANONYMOUS,
     COMPLETE,
@@ -47,7 +47,6 @@ from discreet.trials.settings import (
 )
 from discreet.trials.status import (
     ERASING_WORDS,
-    AuditEntry,
     OpenAssignment,
     ParticipantView,
     PrivateNotes,

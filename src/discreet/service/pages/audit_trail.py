@@ -13,7 +13,7 @@ from discreet.service.pages.base import PageRequest, page_route
 from discreet.service.pages.trial_text import when
 from discreet.service.state import AppState
 from discreet.trials.operations import action_phrase
-from discreet.trials.status import AuditEntry
+from discreet.trials.record import AuditEntry
 
 MOST_CALLS = 10_000
 """So many of the last calls are read."""

@@ -16,7 +16,7 @@ from discreet.strategies import units
 from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold, check_table
 from discreet.strategies.sampling import (
     CHALLENGER_FILTER,
-    SAMPLINGS,
+    SAMPLING_CODES,
     UNITS_PER_SAMPLE,
     compute_ids_share,
     compute_improved_cost,
@@ -353,7 +353,7 @@ def _make_phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
     low, high = make_pair_thresholds(strategy, arms)(counts[:, np.newaxis], counts)
     square = (len(counts), len(counts))
     return PhasedRules(
-        sampling=SAMPLINGS[strategy.sampling],
+        sampling=SAMPLING_CODES[strategy.sampling],
         cost=COSTS[strategy.cost],
         stop=_choose_stop_code(strategy),
         half_epsilon=math.inf if strategy.epsilon is None else strategy.epsilon / 2,

@@ -18,8 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from discreet.errors import StoreError
-from discreet.trials.record import Event, next_event
-from discreet.trials.status import AuditEntry
+from discreet.trials.record import AuditEntry, Event, next_event
 from discreet.trials.store import schema
 from discreet.trials.store.schema import (
     OPEN,
