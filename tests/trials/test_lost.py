@@ -322,7 +322,7 @@ def test_nothing_is_noted_where_nothing_is_changed(url: str) -> None:
         with pytest.raises(InvalidInputError):
             trial.tell(wrong, 1)
     assert len(trial.audit_trail()) == calls
-    with pytest.raises(InvalidInputError, match="most"):
+    with pytest.raises(InvalidInputError, match="limit"):
         trial.audit_trail(0)
 
 

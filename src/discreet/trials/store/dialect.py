@@ -18,9 +18,9 @@ from discreet.trials.store.postgresql import (
     Rights,
     Vacuum,
     begin,
-    check_idle_connections,
     lock_server,
     read_rights,
+    replan_soon,
 )
 from discreet.trials.store.sqlite import (
     BUSY_SECONDS,
@@ -289,7 +289,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 class PostgreSQL(Dialect):
     """A server; a writer locks its trial only."""
 
-    engine_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
+    engine_options: ClassVar[dict[str, Any]] = {
+        "isolation_level": "READ COMMITTED",
+        "pool_pre_ping": True,  # a thirtieth of the time of a call
+    }
     reading: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ"}
     autocommit: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
     clock: ClassVar[sa.TextClause | None] = sa.text("SELECT extract(epoch from clock_timestamp())")
@@ -331,10 +334,10 @@ class PostgreSQL(Dialect):
     def set_up_engine(self, engine: sa.Engine) -> None:
         """Set up sessions when they begin, and look after them."""
         sa.event.listen(engine, "connect", self._set_up)
-        check_idle_connections(engine)
+        sa.event.listen(engine, "checkout", replan_soon)
 
     def _set_up(self, connection: Any, _record: Any) -> None:
-        """Set up a tables."""
+        """Set up a session."""
         begin(connection, BUSY_SECONDS)
 
     def lock_schema(self, connection: sa.Connection) -> None:

@@ -7,8 +7,6 @@ it: without the lock, or while somebody could still see the old version, it is l
 later call.
 """
 
-import math
-import select
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -88,10 +86,6 @@ def _find_logged_statements(settings: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-IDLE = 1.0
-"""Seconds after which the server is asked whether a connection still works: to ask each
-time costs a way there and back, for every call.
-"""
 PLANNED = 16
 """Uses of a connection before which no server decides for ever."""
 
@@ -110,50 +104,19 @@ def begin(connection: Any, seconds: float) -> None:
     connection.commit()
 
 
-def check_idle_connections(engine: sa.Engine) -> None:
-    """Let go of connections that have ended while nobody used them: SQLAlchemy makes
-    others.
-    """
-
-    def note(_connection: Any, record: Any) -> None:
-        record.info["used"] = time.monotonic()
-
-    def check(connection: Any, record: Any, _proxy: Any) -> None:
-        used = record.info.get("used", math.inf)
-        try:
-            if time.monotonic() - used > IDLE or _has_pending_message(connection):
-                engine.dialect.do_ping(connection)
-            _replan_soon(connection, record.info)
-        except engine.dialect.loaded_dbapi.Error:
-            raise sa.exc.DisconnectionError from None
-
-    sa.event.listen(engine, "checkin", note)
-    sa.event.listen(engine, "checkout", check)
-
-
-def _replan_soon(connection: Any, about: dict[str, Any]) -> None:
+def replan_soon(connection: Any, record: Any, _proxy: Any) -> None:
     """Whenever a connection was used twice as often as before, have the server decide
     anew how to find what is asked for. It does so once for a statement that comes again
     and again, when tables are still so small that it reads them whole; and then only
     when it has counted their rows, which it may do late, or never.
     """
-    uses = about["uses"] = about.get("uses", 0) + 1
+    uses = record.info["uses"] = record.info.get("uses", 0) + 1
     if uses >= PLANNED and uses.bit_count() == 1:
-        connection.execute("DISCARD PLANS")
-        connection.commit()
-
-
-def _has_pending_message(connection: Any) -> bool:
-    """Whether something has come from the server that nobody asked for: mostly that
-    the connection has ended.
-    """
-    if connection.closed:
-        return True
-    if not hasattr(select, "poll"):
-        return bool(select.select([connection.fileno()], [], [], 0)[0])
-    there = select.poll()
-    there.register(connection.fileno(), select.POLLIN)
-    return bool(there.poll(0))
+        try:
+            connection.execute("DISCARD PLANS")
+            connection.commit()
+        except Exception:  # the connection has ended: SQLAlchemy makes another
+            raise sa.exc.DisconnectionError from None
 
 
 MAINTAIN = (17,)
