@@ -3,8 +3,10 @@
 A commit waits for the disk. Tasks that are queued meanwhile share the next transaction.
 """
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
 from discreet.trials.inputs import MAX_BATCH
-from discreet.trials.store.database import renew_after_fork
 
 if TYPE_CHECKING:
     from discreet.trials.transaction import TrialTransaction
@@ -66,7 +67,7 @@ class GroupCommit:
 
     def __init__(self) -> None:
         self.renew()
-        renew_after_fork(self)
+        _group_commits.add(self)
 
     def renew(self) -> None:
         """Start with an empty queue: who queued before a fork is not in the child."""
@@ -114,3 +115,16 @@ class GroupCommit:
             tasks, self._queue = self._queue[:number], self._queue[number:]
             self._is_writing = bool(tasks)
         return tasks
+
+
+_group_commits: weakref.WeakSet[GroupCommit] = weakref.WeakSet()
+
+
+def _renew_in_child() -> None:
+    """Start every queue anew in a forked process: no other thread is in the child."""
+    for group_commit in _group_commits:
+        group_commit.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)

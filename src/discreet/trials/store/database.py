@@ -148,21 +148,6 @@ def close_before_fork(one: ForkSensitive) -> None:
     _fork_sensitive.add(one)
 
 
-class Renewable(Protocol):
-    """Whatever has locks that are new in a forked process."""
-
-    def renew(self) -> None:
-        """Start anew: no other thread of before is in the child."""
-
-
-_renewable: weakref.WeakSet[Renewable] = weakref.WeakSet()
-
-
-def renew_after_fork(one: Renewable) -> None:
-    """Have something start anew in a forked process."""
-    _renewable.add(one)
-
-
 def _before_fork() -> None:
     """Let the transactions of other threads end, and close all connections. Whoever
     works on two databases holds one lock and waits for the other: so all locks, or none
@@ -196,8 +181,6 @@ def _after_fork_in_child() -> None:
         one = _locked.pop()
         one.lock = threading.RLock()
         one.pid = os.getpid()
-    for renewed in _renewable:
-        renewed.renew()
 
 
 if hasattr(os, "register_at_fork"):
