@@ -20,9 +20,9 @@ from discreet.reports import charts
 from discreet.reports.charts.style import (
     BLACK,
     End,
-    arm_look,
+    choose_look,
     label_ends,
-    new_figure,
+    make_figure,
     open_frame,
     styled,
 )
@@ -169,7 +169,7 @@ def draw(data: dict[str, Any], picture: Path = PICTURE) -> None:
 
 @styled
 def _two_panels(data: dict[str, Any]) -> "Figure":
-    figure = new_figure(5.6)
+    figure = make_figure(5.6)
     upper, lower = figure.subplots(2, 1)
     upper.set(xlabel=f"ε, logarithmic (δ = {DELTA:g})", ylabel=UP)
     upper_ends = _draw_ways(upper, data, "epsilons", "epsilon", EPSILONS)
@@ -191,7 +191,7 @@ def _draw_ways(
     axes.axhline(1.0, color=BLACK, lw=0.9)
     ends = [End("Laplace noise", 1.0, BLACK)]
     for way, (place, words) in LOOKS.items():
-        look = arm_look(place)
+        look = choose_look(place)
         found = [ratios(data, way, part=part, strategy="bet-se", **{key: at}) for at in levels]
         bands = [min(one) for one in found], [max(one) for one in found]
         axes.fill_between(levels, *bands, color=look.color, alpha=0.15, lw=0)

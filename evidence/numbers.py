@@ -21,10 +21,10 @@ from discreet.reports import charts
 from discreet.reports.charts.style import (
     DASH,
     End,
-    arm_look,
+    choose_look,
     label,
     label_ends,
-    new_figure,
+    make_figure,
     open_frame,
     styled,
 )
@@ -292,11 +292,11 @@ def draw(data: dict[str, Any], picture: Path = PICTURE) -> None:
 
 @styled
 def _both_ways(data: dict[str, Any]) -> "Figure":
-    figure = new_figure(3.6)
+    figure = make_figure(3.6)
     axes = figure.add_subplot()
     ends = list[End]()
     for place, epsilon in enumerate(SPREAD_EPSILONS):
-        look = arm_look(place)
+        look = choose_look(place)
         name = "no privacy" if epsilon is None else f"ε = {epsilon:g}"
         cells = cells_of(data, "spreads", epsilon=epsilon)
         for way, words, line, width in LOOKS:

@@ -13,7 +13,7 @@ from discreet import Bernoulli, Beta, Drift, Drifting, Instance, InvalidInputErr
 from discreet.instances import NO_DRIFT, compute_shift
 from discreet.jit import jit
 from discreet.planning.scenarios import name_scenarios
-from discreet.reports.charts.epsilon import bound_curve
+from discreet.reports.charts.epsilon import make_bound_curve
 from discreet.simulation.compile import compile_kernel
 
 ARMS = Bernoulli((0.3, 0.7), ("old", "new"))
@@ -134,7 +134,7 @@ def test_refusals(make: Callable[[], Any], words: str) -> None:
         lambda arms: theory.upper_constant_adap_tt(arms, 1.0),
         lambda arms: discreet.plan(arms, 1.0, 0.1, runs=2),
         lambda arms: name_scenarios([arms], [1.0], "global"),
-        lambda arms: bound_curve(arms, [1.0], 0.1),
+        lambda arms: make_bound_curve(arms, [1.0], 0.1),
         lambda arms: arms.as_bernoulli(),
     ],
 )

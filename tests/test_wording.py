@@ -5,7 +5,7 @@ import math
 import pytest
 
 from discreet import bet_se, wording
-from discreet.reports.trial_text import privacy_sentence, quotes
+from discreet.reports.trial_text import explain_privacy, quotes
 from discreet.scale import Scale
 
 
@@ -75,7 +75,7 @@ def test_privacy_is_said_truly_at_every_level(epsilon: float, said: str) -> None
     """The factor e^ε is given at every level, and no bound is "at most
     more than".
     """
-    assert privacy_sentence(epsilon, "1-global DP: x").startswith(f"{said}In technical terms: ")
+    assert explain_privacy(epsilon, "1-global DP: x").startswith(f"{said}In technical terms: ")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ WORK = (
     "discreet.planning.plan.plan",
     "discreet.reports.paper.run_paper",
     "discreet.cli.demo.tell_story",
-    "discreet.reports.trial.trial_document",
+    "discreet.reports.trial.build_trial_report",
     "discreet.audits.privacy.make_experiments",
     "discreet.service.server.serve",
 )

@@ -31,7 +31,7 @@ from discreet.cli import main
 from discreet.planning.power import EPSILON_TOLERANCE, Budget
 from discreet.planning.rows import Simulations
 from discreet.reports.document import Table
-from discreet.reports.plan import plan_document, plan_page
+from discreet.reports.plan import build_plan, plan_page
 from discreet.reports.terminal import print_table, render
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
@@ -338,7 +338,7 @@ class TestCommand:
     ) -> None:
         """And no lower bound stands beside a mean that the maximum has cut."""
         monkeypatch.setenv("COLUMNS", str(width))
-        document = plan_document(
+        document = build_plan(
             plan(Bernoulli((0.3, 0.7)), [0.1, 0.2], 0.05, runs=10, max_participants=most)
         )
         (table,) = (part for part in document.sections[1].parts if isinstance(part, Table))
@@ -467,7 +467,7 @@ class TestThePage:
         assert "An example: one simulated trial at ε = 1" in html
         assert "Its means are outcomes on a scale from 0 to 1, and 1 is the better end" in html
         assert "Mean outcomes on a scale from 0 to 1: " in html
-        render(plan_document(found))
+        render(build_plan(found))
         shown = " ".join(capsys.readouterr().out.split())
         assert "Mean outcomes on a scale from 0 to 1: arm 1 0.5, arm 2 0.714286." in shown
         assert "reward" not in shown + html
@@ -477,7 +477,7 @@ class TestThePage:
         monkeypatch.setattr("discreet.reports.plan.MAX_EXAMPLE", 3)
         assert "An example" not in plan_page(found)
         assert html.count("no strategy whose error rate holds however they are spread") == 2
-        render(plan_document(found))
+        render(build_plan(found))
         shown = " ".join(capsys.readouterr().out.split())
         assert "(where outcomes are more than yes or no: no strategy whose error rate" in shown
         assert "laws on" not in shown + html

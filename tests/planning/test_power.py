@@ -8,10 +8,10 @@ from discreet.instances import Instance
 from discreet.planning.power import GAP_FACTORS, set_gap
 from discreet.reports.charts import draw_path
 from discreet.reports.plan import (
+    build_plan,
     describe_certainty,
+    group_power_curves,
     make_power_table,
-    plan_document,
-    power_curves,
 )
 from discreet.reports.terminal import render
 from discreet.simulation.paths import run_path
@@ -101,7 +101,7 @@ def test_data_in_units_are_shown_in_units() -> None:
     found = plan(data, 2.0, 0.05, runs=20, max_participants=150)
     assert {row.scenario for row in found.per_epsilon} == {"old, new"}
     assert found.to_dict()["power"][-1]["difference"] == pytest.approx(110)
-    assert make_power_table(power_curves(found, "old, new"), "").head[-1] == "110"
+    assert make_power_table(group_power_curves(found, "old, new"), "").head[-1] == "110"
     path = run_path(data, found.recommended.strategy)
     (means, *_) = draw_path(path).axes
     assert means.get_ylabel() == "estimate (less is better)"
@@ -113,9 +113,9 @@ def test_data_in_units_are_shown_in_units() -> None:
 
 def test_a_table_of_nothing_but_certainty_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     sure = plan(Bernoulli((0.1, 0.9)), 4.0, 0.05, runs=10, max_participants=100_000)
-    render(plan_document(sure))
+    render(build_plan(sure))
     said = " ".join(capsys.readouterr().out.split())
     assert "At every true difference from 0.2 to 0.8 between the best arm and the next, all" in said
     assert "Each column is a true difference" not in said
     unsure = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300)
-    assert describe_certainty(unsure, power_curves(unsure, "0.3, 0.7, 0.5")) is None
+    assert describe_certainty(unsure, group_power_curves(unsure, "0.3, 0.7, 0.5")) is None

@@ -15,10 +15,10 @@ from discreet.cli.options import Arms, Rate
 from discreet.cli.plan import _read_gap
 from discreet.planning.rows import compute_end_day
 from discreet.reports.plan import (
+    build_plan,
+    build_plan_sections,
     explain_low_cost,
     explain_slower,
-    plan_document,
-    plan_sections,
     qualify_cost,
     warn_of_few_correct,
 )
@@ -130,7 +130,7 @@ def test_what_a_reader_would_stumble_over_is_said() -> None:
 
 
 def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    render(plan_document(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS)))
+    render(build_plan(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS)))
     text = capsys.readouterr().out
     assert "Participants and days\n" in text
     assert (
@@ -139,7 +139,7 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "2 participants come a day" in text
     found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
-    titles = [section.title for section in plan_sections(found)]
+    titles = [section.title for section in build_plan_sections(found)]
     assert titles == [
         "The answer",
         "Participants and privacy",
@@ -147,10 +147,10 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
         "How to read this",
     ]
     dated = plan(ARMS, 1.0, 0.1, runs=10, start=date(2027, 3, 1), **DAYS)
-    (_, _, days, _) = plan_sections(dated)
+    (_, _, days, _) = build_plan_sections(dated)
     kinds = [type(part).__name__ for part in days.parts]
     assert kinds == ["Paragraph", "Figure", "Table", "Note", "Table"]
-    render(plan_document(dated))
+    render(build_plan(dated))
     text = capsys.readouterr().out
     assert "Enrolment begins on 1 Mar 2027" in text
     way, end = dated.enrolments[3], dated.enrolments[3].end
@@ -160,11 +160,11 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert format_day(end["mean"]) in text
     assert dated.to_dict()["enrolments"][3]["end"]["q90"] == f"{end['q90']}"
     assert dated.to_frame()["end_q90"].drop_nulls().to_list()[3] == f"{end['q90']}"
-    answer = str(plan_sections(dated)[0].parts[0])
+    answer = str(build_plan_sections(dated)[0].parts[0])
     assert f"until {format_day(end['mean'])}" in answer
     assert "without privacy, waiting enrolment: " in answer
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
-    assert any("An example" in section.title for section in plan_sections(plain))
+    assert any("An example" in section.title for section in build_plan_sections(plain))
 
 
 def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,9 +190,9 @@ def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> Non
         assert words.startswith(not_saved)
         assert said in words
         assert unsaid not in words
-        page = str([section.parts for section in plan_sections(shown)])
+        page = str([section.parts for section in build_plan_sections(shown)])
         assert words in page
-        render(plan_document(shown))
+        render(build_plan(shown))
         assert words in " ".join(capsys.readouterr().out.split())
         assert words in plan_words(shown)
     for price in (None, 1.0, 0.9999, 2.0):

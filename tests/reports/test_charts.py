@@ -30,7 +30,7 @@ from discreet import (
     ttucb,
 )
 from discreet.reports import charts
-from discreet.reports.charts.style import date_locator, strategy_styles
+from discreet.reports.charts.style import choose_strategy_styles, make_date_locator
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
@@ -63,7 +63,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_samples_by_epsilon() -> None:
-    data = charts.samples_by_epsilon(rows(), benchmarks.mu4, title="mu4")
+    data = charts.make_epsilon_data(rows(), benchmarks.mu4, title="mu4")
     curves = {curve.strategy: curve for curve in data.curves}
     assert curves["bet-se"].epsilon == (0.1, 1.0, 10.0)
     assert curves["bet-se"].middle == (5000.0, 1000.0, 800.0)
@@ -77,7 +77,7 @@ def test_samples_by_epsilon() -> None:
     assert first[1] == pytest.approx(
         theory.lower_bound(theory.t_epsilon(benchmarks.mu4, 0.1), 0.01)
     )
-    medians = charts.samples_by_epsilon(rows(), statistic="median")
+    medians = charts.make_epsilon_data(rows(), statistic="median")
     assert medians.curves[0].low == (2500.0, 500.0, 400.0)
     assert medians.switch is None
     assert medians.bound == ()
@@ -89,39 +89,39 @@ def test_rows_that_differ_in_more_than_epsilon_are_lines_of_their_own() -> None:
     for options in ("scale = 1, code = a", "scale = 2, code = a"):
         own = {"strategy": "mine", "options": options, "correctness": "no guarantee of ours: own"}
         table += [{**row, **own} for row in usual[:7:3]]
-    data = charts.samples_by_epsilon(table)
+    data = charts.make_epsilon_data(table)
     labels = [curve.label for curve in data.curves]
     assert {"AdaP-TT (proved)", "AdaP-TT (empirical)", "TTUCB (no privacy, empirical)"} < {*labels}
     assert labels[-2:] == ["mine (scale = 1, no proof)", "mine (scale = 2, no proof)"]
     assert all(curve.epsilon == (0.1, 1.0, 10.0) for curve in data.curves)
     figure = charts.draw_samples_by_epsilon(data)
-    styles = strategy_styles([curve.strategy for curve in data.curves])
+    styles = choose_strategy_styles([curve.strategy for curve in data.curves])
     assert len({(look["color"], look["ls"], look["marker"]) for look in styles}) == len(labels)
     assert "no guarantee of ours" in written(charts.render(figure).decode())
     with pytest.raises(InvalidInputError, match="rows are of mu4, mu5"):
-        charts.samples_by_epsilon([*usual, {**usual[0], "instance": "mu5"}])
+        charts.make_epsilon_data([*usual, {**usual[0], "instance": "mu5"}])
     with pytest.raises(InvalidInputError, match="two rows of bet-se have the same"):
-        charts.samples_by_epsilon([*usual, usual[0]])
+        charts.make_epsilon_data([*usual, usual[0]])
 
 
 def test_a_strategy_that_is_not_ours_has_a_colour_of_its_own() -> None:
     table = [{**row, "strategy": name} for row in rows()[:7:3] for name in ("one", "two", "bet-se")]
-    figure = charts.draw_samples_by_epsilon(charts.samples_by_epsilon(table))
+    figure = charts.draw_samples_by_epsilon(charts.make_epsilon_data(table))
     colours = {line.get_color() for line in figure.axes[0].lines if line.get_zorder() == 3}
     assert len(colours) == 3
     assert "#6b6b6b" not in colours
 
 
 def test_the_local_bound_is_the_larger_one() -> None:
-    found = charts.bound_curve(benchmarks.mu2, [0.1], 0.01, "local")[0][1]
+    found = charts.make_bound_curve(benchmarks.mu2, [0.1], 0.01, "local")[0][1]
     assert found == pytest.approx(theory.lower_bound(theory.t_local(benchmarks.mu2, 0.1), 0.01))
-    assert found > charts.bound_curve(benchmarks.mu2, [0.1], 0.01)[0][1]
+    assert found > charts.make_bound_curve(benchmarks.mu2, [0.1], 0.01)[0][1]
 
 
 @pytest.mark.parametrize("scale", ["log-log", "log-linear"])
 @pytest.mark.parametrize("statistic", ["mean", "median"])
 def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
-    data = charts.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
+    data = charts.make_epsilon_data(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
     svg = charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
     shown = written(svg)
     for words in (
@@ -143,7 +143,7 @@ def test_labels_do_not_overlap() -> None:
         for row in rows()[:1]
         for name in ("bet-se", "adap-tt", "dp-se", "ctb-tt", "x")
     ]
-    data = charts.samples_by_epsilon([*table, *({**row, "epsilon": 0.01} for row in table)])
+    data = charts.make_epsilon_data([*table, *({**row, "epsilon": 0.01} for row in table)])
     figure = charts.draw_samples_by_epsilon(data)
     charts.render(figure, "png", 60)
     boxes = sorted(
@@ -216,8 +216,8 @@ def test_draw_people() -> None:
 
 
 def test_linear_limits_are_for_the_right_end() -> None:
-    data = charts.samples_by_epsilon(rows())
-    low, high = charts.sample_limits([data], log=False)
+    data = charts.make_epsilon_data(rows())
+    low, high = charts.find_sample_limits([data], log=False)
     assert low == 0
     assert high == pytest.approx(2.5 * max(curve.middle[-1] for curve in data.curves))
 
@@ -227,7 +227,7 @@ def test_a_band_below_zero_is_left_out() -> None:
         ("bet-se", True),
         ("adap-tt", False),
     ):  # standard deviations of 50 and of 1e9
-        data = charts.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
+        data = charts.make_epsilon_data([row for row in rows() if row["strategy"] == strategy])
         bands = charts.draw_samples_by_epsilon(data).axes[0].collections
         assert any(np.size(path.vertices) for band in bands for path in band.get_paths()) == drawn
 
@@ -291,11 +291,11 @@ def test_a_run_that_hits_the_cap() -> None:
 
 def test_what_cannot_be_drawn_is_refused(results: Results) -> None:
     with pytest.raises(InvalidInputError, match="nothing to draw"):
-        charts.samples_by_epsilon([])
+        charts.make_epsilon_data([])
     with pytest.raises(InvalidInputError, match="mean or median"):
-        charts.samples_by_epsilon(rows(), statistic="mode")
+        charts.make_epsilon_data(rows(), statistic="mode")
     with pytest.raises(InvalidInputError, match="log-log or log-linear"):
-        charts.draw_samples_by_epsilon(charts.samples_by_epsilon(rows()), "linear")
+        charts.draw_samples_by_epsilon(charts.make_epsilon_data(rows()), "linear")
     with pytest.raises(InvalidInputError, match="nothing to draw"):
         charts.distribution({})
     with warnings.catch_warnings():
@@ -324,5 +324,5 @@ def test_a_time_axis_of_any_length_has_places_without_a_warning(seconds: int) ->
     first = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = date_locator().tick_values(first, first + timedelta(seconds=seconds))  # type: ignore[no-untyped-call]
+        found = make_date_locator().tick_values(first, first + timedelta(seconds=seconds))  # type: ignore[no-untyped-call]
     assert 1 <= len(found) <= 8

@@ -33,15 +33,15 @@ from discreet.cli.simulate import simulation_report
 from discreet.planning.scenarios import make_gap_scenarios
 from discreet.reports import html, terminal
 from discreet.reports.document import Document
-from discreet.reports.plan import plan_document
+from discreet.reports.plan import build_plan
 from discreet.reports.summaries import (
-    bounds_document,
-    correctness_document,
-    privacy_document,
-    simulation_document,
-    sweep_document,
+    build_bounds,
+    build_correctness_audit,
+    build_privacy_audit,
+    build_simulation,
+    build_sweep,
 )
-from discreet.reports.trial import Added, status_document, trial_document
+from discreet.reports.trial import Added, build_status, build_trial_report
 from discreet.studies.run import run_study
 from discreet.studies.study import Study
 from tests.support.keys import seeded_keys
@@ -61,28 +61,28 @@ CHANGES = (
 def make_plan() -> Document:
     scenarios = make_gap_scenarios(3, 0.3, 0.5)
     settings: dict[str, Any] = {"runs": 20, "max_participants": 700, "budget": 700}
-    return plan_document(plan(scenarios, [0.5, 1.0], 0.05, ["bet-se", "dp-se"], **settings))
+    return build_plan(plan(scenarios, [0.5, 1.0], 0.05, ["bet-se", "dp-se"], **settings))
 
 
 def make_plan_in_days() -> Document:
     days: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline": 30}
-    return plan_document(plan(RATES, 1.0, 0.1, runs=20, start=date(2027, 3, 1), **days))
+    return build_plan(plan(RATES, 1.0, 0.1, runs=20, start=date(2027, 3, 1), **days))
 
 
 def make_plan_of_numbers() -> Document:
     past = {"old": [160.0, 200.0, 240.0], "new": [80.0, 100.0, 90.0]}
     data = Sampled.from_outcomes(past, range=(0, 400), direction="min")
-    return plan_document(plan(data, 2.0, 0.05, runs=20, outcomes="numbers"))
+    return build_plan(plan(data, 2.0, 0.05, runs=20, outcomes="numbers"))
 
 
 def make_sweep(folder: Path) -> Document:
     study = Study({"easy": RATES}, [ttucb(0.1), bet_se(0.1, 1.0)], runs=5)
-    return sweep_document(run_study(study, folder).to_dicts(), "folder")
+    return build_sweep(run_study(study, folder).to_dicts(), "folder")
 
 
 def make_simulation() -> Document:
     found = simulation_report(RATES, bet_se(0.1, 1.0), simulate(RATES, bet_se(0.1, 1.0), 20))
-    return simulation_document(found, RATES)
+    return build_simulation(found, RATES)
 
 
 def play_trial(folder: Path) -> Trial:
@@ -102,7 +102,7 @@ def play_trial(folder: Path) -> Trial:
 
 def make_status(folder: Path) -> Document:
     trial = play_trial(folder)
-    return status_document(trial.status(), trial.protocol)
+    return build_status(trial.status(), trial.protocol)
 
 
 def make_running_status(folder: Path) -> Document:
@@ -110,28 +110,28 @@ def make_running_status(folder: Path) -> Document:
     trial = Trial.create(f"sqlite:///{folder}/t.db", "dose", ["a", "b"], ttucb(0.1), **settings)
     for one in trial.ask(7).assignments[:5]:
         trial.tell(one.id, float(one.arm == "b"))
-    return status_document(trial.status(), trial.protocol)
+    return build_status(trial.status(), trial.protocol)
 
 
 def make_report(folder: Path) -> Document:
     said = play_trial(folder).transcript()
     added = Added(control="5 mg", assessed=500, dates={"Created": "2027-03-01"})
-    return trial_document(said, added)[0]
+    return build_trial_report(said, added)[0]
 
 
 DOCUMENTS: dict[str, Callable[[Path], Document]] = {
     "plan": lambda _: make_plan(),
     "plan-days": lambda _: make_plan_in_days(),
     "plan-numbers": lambda _: make_plan_of_numbers(),
-    "bounds": lambda _: bounds_document(bounds(RATES, [0.1, 1.0, 10.0], 0.05)),
-    "bounds-numbers": lambda _: bounds_document(bounds(Beta([2, 5], [2, 2]), [1.0], 0.05)),
-    "bounds-gaussian": lambda _: bounds_document(bounds(Gaussian([0.0, 1.0], 1.0), [], 0.05)),
+    "bounds": lambda _: build_bounds(bounds(RATES, [0.1, 1.0, 10.0], 0.05)),
+    "bounds-numbers": lambda _: build_bounds(bounds(Beta([2, 5], [2, 2]), [1.0], 0.05)),
+    "bounds-gaussian": lambda _: build_bounds(bounds(Gaussian([0.0, 1.0], 1.0), [], 0.05)),
     "simulation": lambda _: make_simulation(),
     "sweep": make_sweep,
-    "audit-correctness": lambda _: correctness_document(
+    "audit-correctness": lambda _: build_correctness_audit(
         audit_correctness(bet_se(0.1, 1.0), 20, 1, instances={"easy": RATES})
     ),
-    "audit-privacy": lambda _: privacy_document(
+    "audit-privacy": lambda _: build_privacy_audit(
         audit_privacy(bet_se(0.1, 1.0), 100, 0.95, "numpy", 1)
     ),
     "status": make_status,

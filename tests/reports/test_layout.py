@@ -14,11 +14,11 @@ from discreet.reports.charts.style import (
     MOST_SHOWN,
     TYPE,
     WIDTH,
-    any_letters,
-    arms_shown,
-    left_out_words,
-    new_figure,
-    short_names,
+    allow_any_letters,
+    choose_arms,
+    describe_left_out,
+    make_figure,
+    shorten_names,
 )
 from discreet.wording import MAX_NAME_CHARACTERS
 from tests.support.pictures import FEW, MANY, ODD
@@ -38,7 +38,7 @@ def faults(figure: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     with monkeypatch.context() as patched:
         patched.setattr(Text, "draw", note)
-        with any_letters():
+        with allow_any_letters():
             figure.draw_without_rendering()
     assert len(drawn) > 1
     whole = figure.bbox
@@ -66,7 +66,7 @@ def test_texts_have_room(kind: str, count: int, monkeypatch: pytest.MonkeyPatch)
     assert list(faults(figure, monkeypatch)) == []
     assert figure.get_size_inches()[0] == WIDTH
     said = [text.get_text().replace("\n", " ") for text in figure.findobj(match=has_words)]
-    missing = left_out_words(MOST_SHOWN, count, "sites" if kind == "draw_enrolment" else "arms")
+    missing = describe_left_out(MOST_SHOWN, count, "sites" if kind == "draw_enrolment" else "arms")
     if kind in MANY and count > MOST_SHOWN:
         assert any(missing in words for words in said)
 
@@ -80,7 +80,7 @@ def test_every_chart_is_measured() -> None:
 
 
 def test_texts_that_have_no_room_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = new_figure(2.0)
+    figure = make_figure(2.0)
     figure.text(0.1, 0.5, "one name", fontsize=TYPE)
     figure.text(0.2, 0.52, "another", fontsize=TYPE)
     figure.text(0.9, 0.1, "a longer one", fontsize=TYPE)
@@ -95,21 +95,21 @@ def test_texts_that_have_no_room_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_which_arms_matter() -> None:
     means = np.r_[np.linspace(0, 1, 20), 5.0, np.nan]
     out = np.arange(22) == 20  # an arm that is out, whose last mean was mostly noise
-    assert arms_shown(means, out, [0, None]) == [0, *range(9, 20)]
-    assert arms_shown([0.3, 0.2]) == [0, 1]
-    assert left_out_words(12, 100) == "12 of 100 arms; 88 are left out"
+    assert choose_arms(means, out, [0, None]) == [0, *range(9, 20)]
+    assert choose_arms([0.3, 0.2]) == [0, 1]
+    assert describe_left_out(12, 100) == "12 of 100 arms; 88 are left out"
 
 
 def test_names_that_are_cut_stay_apart() -> None:
     """By the part in which they differ; by a number only if that is not enough."""
     sessions = [f"Cognitive therapy, {count} sessions at the clinic" for count in (8, 16)]
-    found = short_names([*sessions, "tea", ODD[0], ODD[1]])
+    found = shorten_names([*sessions, "tea", ODD[0], ODD[1]])
     assert found[:3] == ["Cogniti… 8 sessions at …", "Cogniti… 16 sessions at…", "tea"]
     assert len(set(found)) == 5
     assert all(len(name) <= MAX_NAME_CHARACTERS for name in found)
     twins = ["a very long name of an arm, the one"] * 2
-    assert short_names(twins) == ["1: a very long… the one", "2: a very long… the one"]
+    assert shorten_names(twins) == ["1: a very long… the one", "2: a very long… the one"]
     within = "x" * 40
-    assert len(set(short_names([f"{within}{n}{within}" for n in range(3)]))) == 3
+    assert len(set(shorten_names([f"{within}{n}{within}" for n in range(3)]))) == 3
     number = [f"1: {twins[0]}"[:24], *twins]
-    assert len(set(short_names(number))) == 3
+    assert len(set(shorten_names(number))) == 3

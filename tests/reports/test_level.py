@@ -11,8 +11,8 @@ import pytest
 
 from discreet import Trial, bet_se, trial_page
 from discreet.reports.terminal import render
-from discreet.reports.trial import status_document
-from discreet.reports.trial_text import best_mark, level_words
+from discreet.reports.trial import build_status
+from discreet.reports.trial_text import choose_best_mark, name_tied_arms
 from discreet.service.pages.trial_text import known_words
 from discreet.service.state import AppState
 from discreet.trials.operations import ADD, DROP
@@ -74,18 +74,18 @@ def act(action: str) -> dict[str, Any]:
 )
 def test_which_arms_are_level(status: dict[str, Any], level: str, mark: str) -> None:
     """Not an arm that was dropped, nor one that a released difference puts behind."""
-    assert level_words(status) == level
-    assert best_mark(status) == mark
+    assert name_tied_arms(status) == level
+    assert choose_best_mark(status) == mark
 
 
 def test_many_level_arms_are_counted() -> None:
     arms = [{"name": f"dose {number}", "mean": 0.5} for number in range(30)]
-    assert level_words(stand(best="dose 0") | {"arms": arms}) == "30 arms"
+    assert name_tied_arms(stand(best="dose 0") | {"arms": arms}) == "30 arms"
 
 
 def test_names_from_right_to_left_keep_their_place() -> None:
     arms = [{"name": name, "mean": 0.5} for name in ("דוד", "b")]
-    assert level_words(stand(best="b") | {"arms": arms}) == "דוד\u200e and b"
+    assert name_tied_arms(stand(best="b") | {"arms": arms}) == "דוד\u200e and b"
 
 
 def test_a_page_says_that_arms_are_level(home: AppState, tied: Trial) -> None:
@@ -103,7 +103,7 @@ def test_a_page_says_that_arms_are_level(home: AppState, tied: Trial) -> None:
 
 
 def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) -> None:
-    render(status_document(tied.status()))
+    render(build_status(tied.status()))
     assert "usual care and new care are level so far." in capsys.readouterr().out
     tied.manage("stop", "Nobody comes.")
     said = tied.transcript()
@@ -114,7 +114,7 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
     assert ended in page
     assert re.search("compared with (usual|new) care, which was level with another arm", page)
     assert "does not apply to the arms that were level" in page
-    render(status_document(tied.status()))
+    render(build_status(tied.status()))
     shown = capsys.readouterr().out
     assert ended in " ".join(shown.split())
     assert "so far" not in shown
@@ -147,7 +147,7 @@ def test_after_the_end_a_terminal_says_what_a_page_says(
     ended = replace(
         tied.status(), stopped=True, conclusive=conclusive, recommendation=best, arms=arms
     )
-    render(status_document(ended))
+    render(build_status(ended))
     assert said in " ".join(capsys.readouterr().out.split())
     assert said in " ".join(known_words(ended.to_dict(), False))
 
@@ -158,7 +158,7 @@ def test_an_interval_is_said_in_per_cent(
     with behind(home) as base:
         manager = home.tokens.make("manager", "manager", "test")[0]
         page = Visit(base, manager).get("/t/dose").text
-    render(status_document(tied.status()))
+    render(build_status(tied.status()))
     shown = " ".join(capsys.readouterr().out.split())
     report = trial_page(tied.transcript())
     assert "99.9 % confidence sequence" in report

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, Trial, adap_tt, bet_se, trial_page, ttucb
 from discreet.cli import main
-from discreet.reports.trial import _p_value, audit_dates
+from discreet.reports.trial import _p_value, find_audit_dates
 from discreet.reports.trial_data import Course, compare
-from discreet.reports.trial_text import answer_words, error_quote, privacy_quote
+from discreet.reports.trial_text import state_conclusion, write_error_quote, write_privacy_quote
 from discreet.service.pages.trial_text import known_words
 from discreet.strategies.betting.run import BettingRun
 from discreet.trials.protocol import Protocol
@@ -219,34 +219,36 @@ def about(strategy: Any, **settings: Any) -> dict[str, Any]:
 
 
 def test_quotes_say_what_holds_and_nothing_else() -> None:
-    assert privacy_quote(about(ttucb(0.1))).startswith("No privacy is promised")
-    local = privacy_quote(about(bet_se(0.1, epsilon=1.0, trust="local")))
+    assert write_privacy_quote(about(ttucb(0.1))).startswith("No privacy is promised")
+    local = write_privacy_quote(about(bet_se(0.1, epsilon=1.0, trust="local")))
     assert "randomised before it was sent" in local
     assert "at which an outcome was recorded" not in local
-    assert "at which an outcome was recorded" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
-    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled", deadline=60.0))
+    assert "at which an outcome was recorded" in write_privacy_quote(
+        about(bet_se(0.1, epsilon=1.0))
+    )
+    clock = write_privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled", deadline=60.0))
     assert "at which an outcome was recorded" not in clock
-    rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
+    rare = write_privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
     assert "(1, 1e-06)-differentially private" in rare
     assert "apart from a probability of 1e-06" in rare
-    assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
+    assert "zero-concentrated" in write_privacy_quote(about(bet_se(0.1, rho=0.5)))
     empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
-    assert "No error probability is claimed: no guarantee" in error_quote(about(empirical))
-    near = error_quote(about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05)))
+    assert "No error probability is claimed: no guarantee" in write_error_quote(about(empirical))
+    near = write_error_quote(about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05)))
     assert "If one arm is at least as good as every other for the participants of each" in near
     assert "less than 0.05 worse than it for the participants of at least one round" in near
     assert "as long as allocation is concealed" in near
-    pace = error_quote(about(bet_se(0.1, epsilon=1.0), enrolment="continuous", deadline=60.0))
+    pace = write_error_quote(about(bet_se(0.1, epsilon=1.0), enrolment="continuous", deadline=60.0))
     assert "sizes of rounds did not depend on the assignments or outcomes" in pace
     goes_on = about(ttucb(0.1))
     goes_on["status"]["stopped"] = False
-    assert "nothing can be said" in error_quote(goes_on)
+    assert "nothing can be said" in write_error_quote(goes_on)
 
 
 def test_a_conclusion_is_stated_once_with_its_condition(tmp_path: Path) -> None:
     trial = played(tmp_path)
     status = trial.status().to_dict()
-    words = answer_words(status)
+    words = state_conclusion(status)
     assert words == (
         "new drug was identified as the best arm by a prespecified procedure whose error "
         "probability is at most 5 %. If one arm is at least as good as every other for the "
@@ -282,7 +284,7 @@ def test_after_a_drop_all_claims_are_about_the_remaining_arms(
 
     ended = play("long", 99, 2.0)
     status = ended.status().to_dict()
-    words = answer_words(status)
+    words = state_conclusion(status)
     assert words.startswith("b was identified as the best of the remaining arms by a prespecified")
     assert "error probability is at most 10 %" in words
     assert status["error_rate"] == 0.1
@@ -296,7 +298,7 @@ def test_after_a_drop_all_claims_are_about_the_remaining_arms(
     check_parsed_transcript(said, watch=course.watch)
     assert course.replay is not None
     assert said["status"]["smallest_delta"] >= 2 * 0.1
-    assert "another remaining arm is the best is 0.2" in error_quote(said)
+    assert "another remaining arm is the best is 0.2" in write_error_quote(said)
     compared = compare(course)
     assert compared is not None
     assert [*filter(None, compared.best)] == pytest.approx(
@@ -313,14 +315,14 @@ def test_dates_of_a_journal_tell_no_days_of_outcomes() -> None:
     entries = [
         AuditEntry(n, at * day, "ann", None, call, 1) for n, (call, at) in enumerate(calls, 1)
     ]
-    assert audit_dates(entries[::-1], True) == {
+    assert find_audit_dates(entries[::-1], True) == {
         "Created": "1970-01-01",
         "First participant assigned": "1970-01-02",
         "Last participant assigned": "1970-01-04",
         "Ended, at the latest": "1970-01-10",
     }
-    assert "1970-01-10" not in audit_dates(entries, False).values()
-    assert audit_dates([], True) == {}
+    assert "1970-01-10" not in find_audit_dates(entries, False).values()
+    assert find_audit_dates([], True) == {}
 
 
 def test_dates_and_control_from_the_command_line(tmp_path: Path) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from discreet import Trial, bet_se, ctb_tt, respond, trial_page, ttucb
 from discreet.reports.terminal import render
-from discreet.reports.trial import status_document
+from discreet.reports.trial import build_status
 from discreet.reports.trial_data import Course
 from discreet.reports.trial_text import (
-    arm_notes,
-    duration_words,
-    flow_words,
-    interval_words,
-    left_words,
-    reshaped_words,
-    site_rows,
+    describe_arm_changes,
+    describe_enrolment,
+    explain_error_rate,
+    explain_intervals,
+    format_duration,
+    list_site_rows,
+    note_arm_changes,
 )
 from discreet.strategies.estimators import SHUFFLED, SIMPLE
 from discreet.trials.settings import (
@@ -72,72 +72,78 @@ def act(action: str, about: Any = None) -> dict[str, Any]:
     ],
 )
 def test_times_as_people_say_them(seconds: float, words: str) -> None:
-    assert duration_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_people_without_a_site_are_counted() -> None:
     sites = [{"name": "Leeds", "participants": 4, "closed": True}]
-    assert site_rows({"participants": 6, "sites": sites}) == [
+    assert list_site_rows({"participants": 6, "sites": sites}) == [
         ["Leeds", "4", "closed"],
         ["(not said)", "2", "–"],
     ]
-    assert site_rows({"participants": 4, "sites": sites}) == [["Leeds", "4", "closed"]]
+    assert list_site_rows({"participants": 4, "sites": sites}) == [["Leeds", "4", "closed"]]
 
 
 def test_arms_that_came_and_went() -> None:
     status = {"actions": [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]}
-    assert arm_notes(status) == {"d": "added later", "a": "dropped by a manager"}
-    assert left_words(status).startswith(
+    assert note_arm_changes(status) == {"d": "added later", "a": "dropped by a manager"}
+    assert describe_arm_changes(status).startswith(
         "d was added later. a was dropped by a manager: the answer"
     )
     status["actions"].append(act("drop-arm", "d"))
-    assert arm_notes(status)["d"] == "added later, dropped by a manager"
-    assert "d, a were dropped by a manager" in left_words(status)
+    assert note_arm_changes(status)["d"] == "added later, dropped by a manager"
+    assert "d, a were dropped by a manager" in describe_arm_changes(status)
 
 
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow: dict[str, Any] = {"participants": 9, "max_participants": 20, "pending": 9, "waiting": 6}
     flow["past_deadline"] = None
     status = {**flow, "stopped": False, "release": RELEASE[SCHEDULED], "next_release": 86_400}
-    assert flow_words(status) == (
+    assert describe_enrolment(status) == (
         "9 of at most 20 participants; 9 outcomes, recorded or not, have not been analysed yet; 6 "
         "of them are analysed after 1970-01-02 00:00:00 UTC."
     )
-    assert flow_words({**status, "next_release": None}).endswith("have not been analysed yet.")
+    assert describe_enrolment({**status, "next_release": None}).endswith(
+        "have not been analysed yet."
+    )
     complete = {**status, "release": RELEASE[COMPLETE], "next_release": None}
-    assert flow_words(complete).endswith(
+    assert describe_enrolment(complete).endswith(
         "9 outcomes are not recorded; the next interim analysis waits for 6."
     )
-    assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are recorded.")
-    late = flow_words({**complete, "pending": 0, "past_deadline": 2})
+    assert describe_enrolment({**complete, "pending": 0}).endswith("; all outcomes are recorded.")
+    late = describe_enrolment({**complete, "pending": 0, "past_deadline": 2})
     assert (
         "; all outcomes are recorded or missing. The deadline of 2 participants has passed" in late
     )
-    assert flow_words({**complete, "participants": 0}).startswith("Nobody has been enrolled yet")
-    assert flow_words({**status, "stopped": True}).endswith("were not analysed, and will not be.")
+    assert describe_enrolment({**complete, "participants": 0}).startswith(
+        "Nobody has been enrolled yet"
+    )
+    assert describe_enrolment({**status, "stopped": True}).endswith(
+        "were not analysed, and will not be."
+    )
 
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
     acts = [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]
     status = {"actions": acts, "delta": 0.05, "error_rate": 0.15}
-    assert reshaped_words(status).endswith("at most 0.15, which takes the place of 0.05")
-    assert reshaped_words({**status, "error_rate": None}) == "", "where there is no proof"
-    assert reshaped_words({**status, "actions": acts[2:], "error_rate": 0.05}) == ""
+    assert explain_error_rate(status).endswith("at most 0.15, which takes the place of 0.05")
+    assert explain_error_rate({**status, "error_rate": None}) == "", "where there is no proof"
+    assert explain_error_rate({**status, "actions": acts[2:], "error_rate": 0.05}) == ""
 
 
 @pytest.mark.parametrize(("kind", "drifts"), [(SIMPLE, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
     bare: dict[str, Any] = {"arms": [], "recommendation": None}
     bare["randomisation"] = RANDOMISATION[kind]
-    words = interval_words(bare, "95 %")
+    words = explain_intervals(bare, "95 %")
     assert words.startswith("With a probability of at least 95 %, the confidence")
     assert "the same for all participants and does not change over time" in words
     assert ("the error probability holds, but the confidence sequences do not" in words) == drifts
     arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]
     said = {**bare, "arms": arms, "recommendation": "20 mg"}
-    assert "Confidence sequences may overlap" in interval_words(said, "0.95")
+    assert "Confidence sequences may overlap" in explain_intervals(said, "0.95")
     arms[0]["interval"] = [0.25, 0.6]
-    assert "Confidence sequences may overlap" not in interval_words(said, "0.95")
+    assert "Confidence sequences may overlap" not in explain_intervals(said, "0.95")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +256,7 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     compared = section(page, "Differences between the arms")
     assert "which did best so far and was not found to be the best" in compared
     assert "With a probability of at least 100 %" in compared
-    render(status_document(trial.status()))
+    render(build_status(trial.status()))
     words = " ".join(capsys.readouterr().out.split())
     assert "40 mg was added later. 5 mg was dropped by a manager: the answer" in words
     assert "If sites differ or outcomes drift, the error probability holds" in words
@@ -268,7 +274,7 @@ def test_a_terminal_shows_sites_and_operators(
         trial.answer(one.id, respond(1.0, 1.0))
     trial.manage("raise-maximum", "more [bold]money", 80)
     trial.manage("pause", "a holiday")
-    render(status_document(trial.status()))
+    render(build_status(trial.status()))
     words = " ".join(capsys.readouterr().out.split())
     assert "is paused: nobody is assigned until a manager resumes it." in words
     assert "[red]Leeds 4 open" in words
@@ -278,5 +284,5 @@ def test_a_terminal_shows_sites_and_operators(
     assert "Error probability: if the outcomes of each arm are independent" in words
     assert "within 1 hour of" in words
     trial.manage("stop", "enough")
-    render(status_document(trial.status()))
+    render(build_status(trial.status()))
     assert "was stopped by a manager without a conclusion" in capsys.readouterr().out

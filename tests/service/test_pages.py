@@ -14,7 +14,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.errors import StoreError
-from discreet.reports.trial import trial_pictures
+from discreet.reports.trial import draw_trial
 from discreet.service import planner
 from discreet.service.pages import trial
 from discreet.service.pages.audit_trail import AuditTrailRow, grouped
@@ -780,7 +780,7 @@ def test_the_picture_is_drawn_once_for_all_who_look(
 
     def draw(said: Any) -> Any:
         drawn.append("")
-        return trial_pictures(said)
+        return draw_trial(said)
 
     monkeypatch.setattr("discreet.service.pages.trial.trial_pictures", draw)
     monkeypatch.setattr(running.home._seen, "_seconds", -1.0)

@@ -32,11 +32,11 @@ from discreet import (
 )
 from discreet.cli.simulate import simulation_report
 from discreet.reports import charts
-from discreet.reports.plan import plan_document, plan_page
+from discreet.reports.plan import build_plan, plan_page
 from discreet.reports.summaries import (
-    correctness_document,
-    simulation_document,
-    sweep_document,
+    build_correctness_audit,
+    build_simulation,
+    build_sweep,
 )
 from discreet.reports.terminal import render
 from discreet.simulation.engine import make_generator
@@ -369,7 +369,7 @@ class TestLabel:
 
     def test_a_simulation_in_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = simulation_report(EASY, UNIFORM, simulate(EASY, UNIFORM, runs=5))
-        render(simulation_document(found, EASY))
+        render(build_simulation(found, EASY))
         assert LABEL in capsys.readouterr().out
 
     def test_a_plan(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -386,7 +386,7 @@ class TestLabel:
         assert bounds[0] > bounds[1] > bounds[2] > 0
         assert "correctness" not in found.to_dict()["no_privacy"][0]
         assert all(LABEL in entry.strategy for entry in found.affordable)
-        render(plan_document(found))
+        render(build_plan(found))
         shown = " ".join(capsys.readouterr().out.split())
         for name in ("noisy", "uniform"):
             assert f"{LABEL}: the strategy '{name}' is your own" in shown.lower()
@@ -402,7 +402,7 @@ class TestLabel:
         )
         assert found.is_violated
         assert found.to_dict()["correctness"].startswith(LABEL)
-        render(correctness_document(found))
+        render(build_correctness_audit(found))
         shown = capsys.readouterr().out
         assert LABEL in shown
         assert "VIOLATED" in shown
@@ -417,9 +417,9 @@ class TestLabel:
         assert rows[0]["threshold"] == rows[0]["sampling"] == "own"
         assert str(hash_class(Noisy))[:8] in rows[0]["options"]
         assert LABEL in (tmp_path / "study.json").read_text()
-        render(sweep_document(rows, "folder"))
+        render(build_sweep(rows, "folder"))
         assert LABEL in capsys.readouterr().out.lower()
-        drawn = charts.samples_by_epsilon(rows)
+        drawn = charts.make_epsilon_data(rows)
         assert [curve.label for curve in drawn.curves] == ["noisy (no proof)", "bet-se"]
 
     def test_a_picture(self) -> None:

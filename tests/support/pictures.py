@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.reports import charts
 from discreet.reports.charts.lines import Level, Line, LineChart, draw_lines
-from discreet.reports.charts.style import MOST_SHOWN, arms_shown, short_names
+from discreet.reports.charts.style import MOST_SHOWN, choose_arms, shorten_names
 from discreet.simulation.paths import RunPath
 
 ODD = (
@@ -58,7 +58,7 @@ def path(arms: int, spread: float = 0.0) -> RunPath:
 
 def draw_trial(arms: int, means: bool) -> Any:
     run = path(arms)
-    shown = tuple(arms_shown(run.means[-1], run.evidence[-1] >= 1, [arms - 1]))
+    shown = tuple(choose_arms(run.means[-1], run.evidence[-1] >= 1, [arms - 1]))
     people = run.samples.astype(np.int64)
     if means:
         about = (arms - 1, "estimate (more is better)", (0.0, 1.0), shown)
@@ -83,7 +83,7 @@ def draw_strategies(count: int) -> Any:
     middle, low, high = (tuple(k / level for level in LEVELS) for k in (9, 8, 10))
     curves = [
         charts.EpsilonCurve("bet-se", name, LEVELS, middle, low, high, (0,) * 4)
-        for name in short_names(names(count))
+        for name in shorten_names(names(count))
     ]
     bound = tuple((level, 5 / level) for level in LEVELS)
     return charts.draw_samples_by_epsilon(
@@ -94,7 +94,7 @@ def draw_strategies(count: int) -> Any:
 def draw_levels(count: int) -> Any:
     lines = [
         Line("bet-se", name, LEVELS, tuple(9 / e for e in LEVELS), (0,) * 4, look)
-        for look, name in enumerate(short_names(names(count)))
+        for look, name in enumerate(shorten_names(names(count)))
     ]
     return draw_lines(
         LineChart("t", "β", "people", tuple(lines), (Level("lower bound", 2.0),), True)
@@ -123,7 +123,7 @@ def draw_chances(count: int) -> Any:
 def draw_days(count: int, start: date | None = date(2027, 3, 1)) -> Any:
     rows = [
         charts.EndRow(f"{name}, continuous", 30.0 * k, 45.0 * k, 90.0 * k, k % 2 == 0)
-        for k, name in enumerate(short_names(names(count)), 1)
+        for k, name in enumerate(shorten_names(names(count)), 1)
     ]
     return charts.draw_ends(rows, start)
 

@@ -24,7 +24,7 @@ from discreet import (
     theory,
 )
 from discreet._types import Floats
-from discreet.reports.summaries import bounds_document
+from discreet.reports.summaries import build_bounds
 from discreet.reports.terminal import render
 from discreet.theory.bounds import _compute_cost, _compute_response_cost
 from tests.support.cutting_planes import kl
@@ -253,7 +253,7 @@ class TestBounds:
             assert not [key for key in found.to_dict()["per_epsilon"][0] if "floor" in key]
 
     def test_say_to_people_what_holds_for_whom(self, capsys: pytest.CaptureFixture[str]) -> None:
-        render(bounds_document(bounds(BETA2, [1.0], 0.01)))
+        render(build_bounds(bounds(BETA2, [1.0], 0.01)))
         shown = " ".join(capsys.readouterr().out.split())
         assert (
             "keeps this error rate however rewards are spread over [0, 1] needs at least 91"
@@ -263,7 +263,7 @@ class TestBounds:
         assert "no strategy" not in shown
         assert "Only the floors hold for every strategy" in shown
         assert shown.index("The floor") < shown.index("once each outcome is rounded")
-        render(bounds_document(bounds(BETA2.as_bernoulli(), [1.0], 0.01)))
+        render(build_bounds(bounds(BETA2.as_bernoulli(), [1.0], 0.01)))
         shown = " ".join(capsys.readouterr().out.split())
         assert "No strategy needs fewer samples" in shown
         assert "floor" not in shown

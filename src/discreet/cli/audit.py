@@ -91,10 +91,10 @@ def correctness(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.summaries import correctness_document
+        from discreet.reports.summaries import build_correctness_audit
         from discreet.reports.terminal import render
 
-        render(correctness_document(found))
+        render(build_correctness_audit(found))
 
 
 def _whole(option: str, number: float | None) -> int | None:
@@ -145,7 +145,7 @@ def privacy(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.summaries import privacy_document
+        from discreet.reports.summaries import build_privacy_audit
         from discreet.reports.terminal import render
 
-        render(privacy_document(found))
+        render(build_privacy_audit(found))

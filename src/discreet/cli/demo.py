@@ -21,10 +21,10 @@ from discreet.planning.scenarios import make_gap_scenarios
 from discreet.reports import charts
 from discreet.reports.document import Document, Figure, Paragraph, Part, Section, Table
 from discreet.reports.html import render, take_picture
-from discreet.reports.plan import describe_path, path_figure, plan_document, plan_sections
+from discreet.reports.plan import build_plan, build_plan_sections, describe_path, draw_path_figure
 from discreet.reports.terminal import print_table, say
 from discreet.reports.terminal import render as print_document
-from discreet.reports.trial import status_document, trial_page
+from discreet.reports.trial import build_status, trial_page
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
@@ -83,7 +83,7 @@ def the_plan() -> Plan:
     plan = make_plan(
         make_gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
     )
-    print_document(plan_document(plan, example=False))
+    print_document(build_plan(plan, example=False))
     return plan
 
 
@@ -184,7 +184,7 @@ def live_trial(folder: Path) -> None:
     transcript = trial.transcript()
     for line in transcript_lines(transcript):
         say(line)
-    print_document(status_document(trial.status()))
+    print_document(build_status(trial.status()))
     intact = "intact" if trial.verify().intact else "NOT INTACT"
     say(f"Recomputed from the public record alone: {intact}.")
     write_file(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
@@ -237,8 +237,8 @@ def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: R
         Paragraph(" ".join(story(path))),
     ]
     sections = [
-        *plan_sections(plan, example=False),
-        Section("One trial, step by step", [*trial, path_figure(path)]),
+        *build_plan_sections(plan, example=False),
+        Section("One trial, step by step", [*trial, draw_path_figure(path)]),
         Section("Without privacy", [Paragraph(" ".join(comparison(path, trials, free))), picture]),
     ]
     write_file(

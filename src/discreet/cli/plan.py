@@ -182,10 +182,10 @@ def plan(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.plan import plan_document
+        from discreet.reports.plan import build_plan
         from discreet.reports.terminal import render
 
-        render(plan_document(found, example=False))
+        render(build_plan(found, example=False))
 
 
 def with_ranges(found: "Plan", arms: Arms) -> "Plan":

@@ -102,10 +102,10 @@ def sweep(
             }
         )
     else:
-        from discreet.reports.summaries import sweep_document
+        from discreet.reports.summaries import build_sweep
         from discreet.reports.terminal import render
 
-        render(sweep_document(rows, out))
+        render(build_sweep(rows, out))
 
 
 @click.command(epilog="discreet reproduce --out study --quick")
@@ -240,10 +240,10 @@ def bounds(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.summaries import bounds_document
+        from discreet.reports.summaries import build_bounds
         from discreet.reports.terminal import render
 
-        render(bounds_document(found))
+        render(build_bounds(found))
 
 
 @click.command(
@@ -310,11 +310,11 @@ def simulate(
     if as_json:
         show_json(found)
     else:
-        from discreet.reports.summaries import simulation_document
+        from discreet.reports.summaries import build_simulation
         from discreet.reports.terminal import render
         from discreet.studies.study import describe_extras
 
-        render(simulation_document(found, instance, describe_extras(strategy)))
+        render(build_simulation(found, instance, describe_extras(strategy)))
 
 
 def simulation_report(

@@ -69,10 +69,10 @@ def report_file(
 ) -> None:
     """Check a published transcript, and write a page about the trial."""
     from discreet.reports.html import render
-    from discreet.reports.trial import Added, trial_document
+    from discreet.reports.trial import Added, build_trial_report
 
     check_report(out, pdf, [file])
-    document, found = trial_document(file, Added(control, assessed))
+    document, found = build_trial_report(file, Added(control, assessed))
     files = write_report(out, pdf, render(document))
     if as_json:
         printed = {} if pdf is None else {"pdf": pdf}

@@ -455,9 +455,9 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
         show_json(found.to_dict())
     else:
         from discreet.reports.terminal import render
-        from discreet.reports.trial import status_document
+        from discreet.reports.trial import build_status
 
-        render(status_document(found, place.protocol))
+        render(build_status(found, place.protocol))
 
 
 @trial.command(epilog="discreet trial verify dose")
@@ -555,12 +555,12 @@ def report(
     from the public transcript, and from what you add with --assessed and --dates. The
     dates are taken from the private audit trail.
     """
-    from discreet.reports.trial import audit_dates, trial_page
+    from discreet.reports.trial import find_audit_dates, trial_page
 
     place = opened(url, name, head)
     check_report(out, pdf, place.files)
     said = place.transcript()
-    days = audit_dates(place.audit_trail(10**6), said["status"]["stopped"]) if dates else None
+    days = find_audit_dates(place.audit_trail(10**6), said["status"]["stopped"]) if dates else None
     files = write_report(out, pdf, trial_page(said, control, assessed, days))
     printed = {} if pdf is None else {"pdf": pdf}
     show_json({"report": out, **printed}) if as_json else click.echo("\n".join(files))

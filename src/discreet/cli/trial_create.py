@@ -229,7 +229,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
 def _field_words(made: "Trial") -> list[str]:
     """How participants come, are dealt and answer, and what that covers."""
-    from discreet.reports.trial_text import promises
+    from discreet.reports.trial_text import list_guarantees
     from discreet.trials.settings import (
         BLINDING,
         COMPLETE,
@@ -243,7 +243,7 @@ def _field_words(made: "Trial") -> list[str]:
         ahead = kept.enrolment == CONTINUOUS
         take = TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK
         said["release"] = f"{status.release}. {take}"
-    lines = [f"{title}: {words}." for title, words in promises(said)]
+    lines = [f"{title}: {words}." for title, words in list_guarantees(said)]
     if kept.sites is not None:
         lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")
     if kept.is_blinded:

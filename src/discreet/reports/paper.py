@@ -148,7 +148,7 @@ def write_report(
     files = list[str]()
     make_figures(folder)
     save = partial(write_figure, folder, files)
-    write_file(folder / "report.html", render(reproduction_document(rows, scope, findings, save)))
+    write_file(folder / "report.html", render(build_reproduction(rows, scope, findings, save)))
     return tuple(files)
 
 
@@ -156,7 +156,7 @@ Save = Callable[[str, Any], Callable[[], bytes]]
 """Writes a figure under a name, and returns what reads its SVG."""
 
 
-def reproduction_document(
+def build_reproduction(
     rows: Sequence[TableRow], scope: Scope, findings: Sequence[Finding], save: Save
 ) -> Document:
     """Build the document of the paper's study."""
@@ -243,13 +243,13 @@ class _View(NamedTuple):
 
 def _instance_section(table: PaperRows, instance: str, trust: str, save: Save) -> Section:
     arms = benchmarks[instance]
-    bound = charts.bound_curve(arms, table.scope.levels[trust], DELTA, trust)
+    bound = charts.make_bound_curve(arms, table.scope.levels[trust], DELTA, trust)
     drawn = {}
     for threshold in THRESHOLDS[trust]:
         view = _View(instance, trust, threshold)
         rows = table.shown(*view)
-        drawn[view] = charts.samples_by_epsilon(rows, arms, trust, title=view.title, bound=bound)
-    limits = charts.sample_limits(drawn.values())
+        drawn[view] = charts.make_epsilon_data(rows, arms, trust, title=view.title, bound=bound)
+    limits = charts.find_sample_limits(drawn.values())
     means = ", ".join(f"{mean:g}" for mean in arms.means)
     switch = f"{find_switch(instance, trust):.3g}"
     lead = f"Means {means}. Switch of regimes, by the formula, at ε = {switch}."
@@ -416,11 +416,11 @@ def write_answer(
     files = list[str]()
     make_figures(folder)
     save = partial(write_figure, folder, files)
-    write_file(folder / "report.html", render(study_document(asked, cells, findings, save)))
+    write_file(folder / "report.html", render(build_study_report(asked, cells, findings, save)))
     return tuple(files)
 
 
-def study_document(
+def build_study_report(
     asked: QuestionScope, cells: Cells, findings: Sequence[Finding], save: Save
 ) -> Document:
     """Build the document of a study of β, of rounds or of δ."""

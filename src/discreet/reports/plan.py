@@ -13,7 +13,7 @@ from discreet.planning.power import MAX_EPSILON, Affordable, Power
 from discreet.planning.rows import EnrolmentOption, PlanRow
 from discreet.planning.scenarios import TIGHTEST
 from discreet.reports import charts
-from discreet.reports.charts.style import shown_words
+from discreet.reports.charts.style import describe_shown
 from discreet.reports.document import (
     Document,
     Figure,
@@ -87,20 +87,20 @@ Curve = tuple[str, str, list[Power]]
 
 def plan_page(plan: Plan) -> str:
     """Render a plan as an HTML page with charts."""
-    return render(plan_document(plan))
+    return render(build_plan(plan))
 
 
-def plan_document(plan: Plan, example: bool = True) -> Document:
+def build_plan(plan: Plan, example: bool = True) -> Document:
     """Build the document of a plan. An `example` is one simulated trial."""
     lead = (
         f"At most {format_percent(plan.delta)} of the answers may be wrong (the error rate δ), "
         f"with {describe_trust(plan.trust)}. {format_count(plan.runs, 'simulated trial')} in each "
         "row."
     )
-    return Document("How many participants a trial takes", plan_sections(plan, example), lead)
+    return Document("How many participants a trial takes", build_plan_sections(plan, example), lead)
 
 
-def plan_sections(plan: Plan, example: bool = True, about: str = "") -> list[Section]:
+def build_plan_sections(plan: Plan, example: bool = True, about: str = "") -> list[Section]:
     """Build the sections alone. `about` describes a scenario in place of its means."""
     sections = [_answer(plan)]
     for number, name in enumerate(plan.scenarios, 1):
@@ -368,7 +368,7 @@ def _inconclusive_head(plan: Plan) -> str:
 # --- power ----------------------------------------------------------------------------
 
 
-def power_curves(plan: Plan, scenario: str) -> list[Curve]:
+def group_power_curves(plan: Plan, scenario: str) -> list[Curve]:
     """Group the points of power in a scenario by ε and strategy."""
     curves: dict[tuple[str, str], list[Power]] = {}
     for point in plan.power:
@@ -417,7 +417,7 @@ def _power(plan: Plan) -> Section:
     parts: list[Part] = []
     for name, instance in plan.scenarios.items():
         where = f", {name}" if len(plan.scenarios) > 1 else ""
-        curves = power_curves(plan, name)
+        curves = group_power_curves(plan, name)
         if not curves:
             tied = f"No power is shown{where}: the arms tie, and have no difference to vary."
             parts.append(Paragraph(tied))
@@ -496,7 +496,7 @@ def _days(plan: Plan) -> Section:
         caption = "The day on which a trial ends."
         parts.append(
             _ways_table(
-                plan, head, lambda way: [format_epsilon(way.epsilon), *end_cells(way)], caption
+                plan, head, lambda way: [format_epsilon(way.epsilon), *make_end_cells(way)], caption
             )
         )
     return Section("Participants and days", parts)
@@ -515,7 +515,7 @@ def _way_cells(way: EnrolmentOption) -> list[str]:
     ]
 
 
-def end_cells(way: EnrolmentOption) -> list[str]:
+def make_end_cells(way: EnrolmentOption) -> list[str]:
     """Return enrolment, expected end and range of ends, if the first day is known."""
     end = way.end or {}
     band = f"{format_day(end.get('q10'))} … {format_day(end.get('q90'))}"
@@ -677,7 +677,7 @@ def _example(plan: Plan) -> Section | None:
         path = run_path(instance, chosen.strategy, plan.seed, max_samples=most)
     except InvalidInputError:  # too many releases, or one global episode
         return None
-    parts: list[Part] = [Paragraph(describe_path(path)), path_figure(path)]
+    parts: list[Part] = [Paragraph(describe_path(path)), draw_path_figure(path)]
     if not bits and find_scale(instance) is None:
         parts.insert(1, Note(SCALED))
     if epsilon == plan.affordable_epsilon:
@@ -709,14 +709,14 @@ def describe_path(path: RunPath) -> str:
     )
 
 
-def path_figure(path: RunPath) -> Figure:
+def draw_path_figure(path: RunPath) -> Figure:
     """Draw one simulated trial."""
     return Figure(
         lambda: charts.render(charts.draw_path(path)),
         "Estimates, evidence against each arm and interim analyses, against participants enrolled",
         "What is published: the estimates (with privacy noise) and their confidence sequences, "
         "how much evidence there is against each arm, and when something is released."
-        f"{shown_words(len(path.names))}",
+        f"{describe_shown(len(path.names))}",
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.instances import Instance
 from discreet.past_data import Sampled
-from discreet.reports.charts.style import arms_shown, short_names
+from discreet.reports.charts.style import choose_arms, shorten_names
 from discreet.reports.document import Document, List, Note, Paragraph, Part, Section, Table
 from discreet.scale import Scale
 from discreet.wording import (
@@ -102,7 +102,7 @@ def format_in_units(mean: float, scale: Scale) -> str:
 # --- bounds ---------------------------------------------------------------------------
 
 
-def bounds_document(found: "Bounds") -> Document:
+def build_bounds(found: "Bounds") -> Document:
     """Build the document of lower bounds: samples at this δ, what privacy costs, and how
     samples are allocated. Arms that are not Bernoulli have a floor for all strategies,
     and the rest for outcomes rounded to bits.
@@ -211,8 +211,8 @@ def _allocation(found: "Bounds") -> list[Part]:
     instance = found.instance
     times = {"no privacy": found.t_kl}
     times |= {f"global ε = {row.epsilon:g}": row.t_epsilon for row in found.per_epsilon}
-    shown = arms_shown(instance.means)
-    names = short_names([instance.names[arm] for arm in shown])
+    shown = choose_arms(instance.means)
+    names = shorten_names([instance.names[arm] for arm in shown])
     rows = [
         [
             name,
@@ -233,7 +233,7 @@ def _allocation(found: "Bounds") -> list[Part]:
 # --- simulations and sweeps -----------------------------------------------------------
 
 
-def simulation_document(found: dict[str, Any], instance: Instance, design: str = "") -> Document:
+def build_simulation(found: dict[str, Any], instance: Instance, design: str = "") -> Document:
     """Build the document of a simulation. `design` lists further options of the
     strategy.
     """
@@ -286,7 +286,7 @@ def _simulation_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def sweep_document(rows: list[dict[str, Any]], folder: str) -> Document:
+def build_sweep(rows: list[dict[str, Any]], folder: str) -> Document:
     """Build the document of a sweep, with a table for each instance."""
     shown = rows[:MAX_CELLS]
     parts: list[Part] = [
@@ -340,7 +340,7 @@ def _sweep_table(instance: str, rows: list[dict[str, Any]]) -> Table:
 # --- audits ---------------------------------------------------------------------------
 
 
-def correctness_document(found: "CorrectnessAudit") -> Document:
+def build_correctness_audit(found: "CorrectnessAudit") -> Document:
     """Build the document of an audit of δ: a row for each instance, and the verdict."""
     head = ["instance", "wrong", "not stopped", "error rate between", "δ is"]
     title = f"Wrong answers of {found.strategy.shown}, δ = {found.delta:g}"
@@ -372,7 +372,7 @@ def correctness_document(found: "CorrectnessAudit") -> Document:
     return Document(title, [Section("", parts)])
 
 
-def privacy_document(found: "PrivacyAudit") -> Document:
+def build_privacy_audit(found: "PrivacyAudit") -> Document:
     """Build the document of an audit of ε: a row for each mechanism, what was compared,
     and the verdict.
     """

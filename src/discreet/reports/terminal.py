@@ -33,7 +33,7 @@ NARROWEST = 64
 """Columns below which numbers would be cut."""
 
 
-def plain_console() -> Console:
+def make_console() -> Console:
     """Return a console for plain text on stdout, wide enough that no number is cut."""
     console = Console(file=sys.stdout, highlight=False, markup=False)
     console.width = max(console.width, NARROWEST)
@@ -42,7 +42,7 @@ def plain_console() -> Console:
 
 def render(document: Document) -> None:
     """Print a document without its figures."""
-    console = plain_console()
+    console = make_console()
     if document.title:
         console.print(f"{document.title}\n{'═' * min(len(document.title), console.width)}")
     if document.lead:
@@ -93,7 +93,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
     """Print a table. Columns that are `optional` are left out if there is no room for
     them; a line below the table names them.
     """
-    console = console or plain_console()
+    console = console or make_console()
     text = lay_out_table(table).columns
     columns = [
         (head, [row[place] for row in table.rows], is_text)
@@ -133,4 +133,4 @@ def _column_width(head: str, cells: Sequence[str], is_text: bool) -> int:
 
 def say(words: str, wrap: bool = True) -> None:
     """Print words, broken into lines that fit unless `wrap` is false."""
-    plain_console().print(words, soft_wrap=not wrap)
+    make_console().print(words, soft_wrap=not wrap)

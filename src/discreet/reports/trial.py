@@ -34,9 +34,9 @@ from discreet.reports.trial_data import (
     Course,
     check_control,
     compare,
-    compared_picture,
-    standing_picture,
-    trial_drawings,
+    draw_comparison,
+    draw_standing,
+    draw_trial_figures,
 )
 from discreet.reports.trial_text import (
     ACT_HEAD,
@@ -44,22 +44,22 @@ from discreet.reports.trial_text import (
     DROPPED,
     PAUSED,
     SITE_HEAD,
-    act_rows,
-    ahead_words,
-    answer_words,
-    arm_notes,
-    best_mark,
-    duration_words,
-    end_words,
-    flow_words,
-    interval_words,
-    left_words,
-    level_words,
-    past_words,
-    privacy_sentence,
-    promises,
+    choose_best_mark,
+    describe_arm_changes,
+    describe_end,
+    describe_enrolment,
+    describe_leader,
+    describe_missed_deadlines,
+    explain_intervals,
+    explain_privacy,
+    format_duration,
+    list_action_rows,
+    list_guarantees,
+    list_site_rows,
+    name_tied_arms,
+    note_arm_changes,
     quotes,
-    site_rows,
+    state_conclusion,
 )
 from discreet.scale import Scale, check_range, describe_yes_no, is_yes_no
 from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
@@ -107,7 +107,7 @@ RETAINED = {
 }
 
 
-def protocol_facts(said: Said) -> list[tuple[str, str]]:
+def list_protocol_facts(said: Said) -> list[tuple[str, str]]:
     """A name and a value each."""
     protocol = said["protocol"]
     strategy = protocol["strategy"]
@@ -130,7 +130,7 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
     ]
 
 
-def scale_of(protocol: Said) -> Scale:
+def read_scale(protocol: Said) -> Scale:
     """How outcomes become rewards, and back."""
     return Scale(*check_range(protocol["range"]), protocol["direction"])
 
@@ -159,7 +159,7 @@ def _levels(strategy: Said) -> list[tuple[str, str]]:
 def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
     """List how participants are enrolled and assigned, and when outcomes count."""
     deadline, sites = protocol["deadline"], protocol["sites"]
-    late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
+    late = "none" if deadline is None else f"{format_duration(deadline)} from assignment"
     return [
         ("Allocation", ALLOCATION[protocol["randomisation"]]),
         ("Sites", "anywhere" if sites is None else ", ".join(sites)),
@@ -202,7 +202,7 @@ LEFT = {False: "not analysed yet", True: "not analysed, as the trial ended befor
 """Participants in no interim analysis, by whether the trial is over."""
 
 
-def flow_parts(
+def make_participant_flow(
     said: dict[str, Any], course: Course, assessed: int | None = None
 ) -> list[FlowDiagram | Table]:
     """The diagram, and the same by arm and site."""
@@ -221,7 +221,7 @@ def flow_parts(
         FlowDiagram("Flow of participants through the trial", levels)
     ]
     found.append(_table(names, assigned, by_arm, course.used))
-    if sites := site_rows(status):
+    if sites := list_site_rows(status):
         found.append(Table(SITE_HEAD, sites, "Sites, and whether they are open now."))
     return found
 
@@ -246,7 +246,7 @@ def _assigned(said: dict[str, Any], course: Course) -> Box:
 
 def _dropped(status: dict[str, Any]) -> dict[str, str]:
     """What is said of outcomes of arms that were dropped."""
-    notes = arm_notes(status).items()
+    notes = note_arm_changes(status).items()
     return {name: "not analysed, as the arm was dropped" for name, note in notes if DROPPED in note}
 
 
@@ -271,7 +271,7 @@ def _lines(assigned: int, used: int, left: str) -> list[str]:
 
 
 def _missing(status: dict[str, Any]) -> Box:
-    past = past_words(status).strip()
+    past = describe_missed_deadlines(status).strip()
     lines = [NOT_PUBLIC, *([past] if past else []), AS_ASSIGNED]
     return Box("Missing outcomes, and who is analysed", lines)
 
@@ -307,7 +307,7 @@ MAX_DAYS = 24
 """Interim analyses whose days are listed."""
 
 
-def date_facts(course: Course, stated: Mapping[str, str]) -> list[Part]:
+def list_dates(course: Course, stated: Mapping[str, str]) -> list[Part]:
     """The days that the record tells, and those that were added."""
     found: list[Part] = []
     if recorded := _recorded(course):
@@ -328,7 +328,7 @@ def _recorded(course: Course) -> list[tuple[str, str]]:
     return found
 
 
-def audit_dates(entries: Sequence[AuditEntry], stopped: bool) -> dict[str, str]:
+def find_audit_dates(entries: Sequence[AuditEntry], stopped: bool) -> dict[str, str]:
     """The days of a trial by its private audit trail: created, first and last participant,
     end.
 
@@ -415,10 +415,10 @@ def trial_page(
     as stated by whoever publishes it. If the transcript does not pass its checks, the
     page says NOT VERIFIED, and what is wrong.
     """
-    return render(trial_document(transcript, Added(control, assessed, dates or {}))[0])
+    return render(build_trial_report(transcript, Added(control, assessed, dates or {}))[0])
 
 
-def trial_document(
+def build_trial_report(
     transcript: Transcript, added: Added | None = None
 ) -> tuple[Document, Verification]:
     """Build the document of a trial, and verify the transcript for it."""
@@ -448,30 +448,30 @@ def _check_added(added: Added, said: dict[str, Any]) -> None:
         raise InvalidInputError("dates must have a text each: what happened, and the day")
 
 
-def trial_pictures(transcript: Transcript) -> dict[str, Figure]:
+def draw_trial(transcript: Transcript) -> dict[str, Figure]:
     """What can be drawn of a trial by now: private `means` and the `evidence` against
     each arm at each look.
     """
     said = read_transcript(transcript)
     course = Course(said)
     check_parsed_transcript(said, watch=course.watch)
-    return trial_drawings(course.path(), said)
+    return draw_trial_figures(course.path(), said)
 
 
-def status_document(status: Status, protocol: Protocol | None = None) -> Document:
+def build_status(status: Status, protocol: Protocol | None = None) -> Document:
     """Build the document of a running or ended trial: where it stands, what was released
     about each arm, what is guaranteed, and what sites and managers did.
     """
     said = status.to_dict()
     promised = [
         f"Privacy: {describe_privacy(status.privacy)}; {status.retain}.",
-        *(f"{title}: {words}." for title, words in promises(said)),
+        *(f"{title}: {words}." for title, words in list_guarantees(said)),
     ]
     if status.out_of_range:
         promised.append(f"{status.out_of_range[0].upper()}{status.out_of_range[1:]}.")
     items = _found(said)
     if not status.stopped and status.recommendation is not None:
-        level = level_words(said)
+        level = name_tied_arms(said)
         best = f"The best arm so far is {status.recommendation}."
         items.insert(1, f"{level} are level so far." if level else best)
     if status.smallest_delta is not None:
@@ -483,9 +483,9 @@ def status_document(status: Status, protocol: Protocol | None = None) -> Documen
     factor = 1 if protocol is None else _find_factor(protocol.to_dict())
     blinded = "The staff of this trial are blinded: estimates are shown only at the end."
     arms = _make_arms_table(said, None, factor) if status.arms else [Note(blinded)]
-    acts = act_rows(said, named=str)
+    acts = list_action_rows(said, named=str)
     conduct: list[Part] = []
-    if sites := site_rows(said):
+    if sites := list_site_rows(said):
         conduct.append(Table(SITE_HEAD, sites, words=["now"]))
     if acts:
         conduct.append(Table(ACT_HEAD, acts, words=ACT_WORDS))
@@ -505,13 +505,13 @@ def _sections(
     compared = compare(course, added.control)
     quoted = [part for title, words in quotes(said) for part in (Heading(title), Quote(words))]
     blind = said["protocol"]["blinding"] == CODES and not status["stopped"]
-    dates = date_facts(course, added.dates)
+    dates = list_dates(course, added.dates)
     return [
         Section(
             "Result", [*([Paragraph(BLINDED)] if blind else []), *_result(said, course, compared)]
         ),
         *([_differences(status, compared, said)] if compared else []),
-        Section("Participant flow", flow_parts(said, course, added.assessed)),
+        Section("Participant flow", make_participant_flow(said, course, added.assessed)),
         Section("Sentences to quote", quoted),
         Section("Prespecified design", _protocol(said)),
         Section("Protocol changes", _deviations(status, course)),
@@ -534,8 +534,8 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
     if not len(path.people):
         yet = "" if status["stopped"] else " yet"
         return [*parts, Paragraph(f"There was no interim analysis{yet}: nothing can be drawn.")]
-    standing = standing_picture(said)
-    drawn = trial_drawings(path, said)
+    standing = draw_standing(said)
+    drawn = draw_trial_figures(path, said)
     if "means" not in drawn:
         parts.append(Paragraph("No estimate was released that could be drawn: see above."))
     pictures = [*([standing] if standing else []), *drawn.values()]
@@ -556,23 +556,23 @@ def _found(status: dict[str, Any]) -> list[str]:
         f"{status['participants']:,} of at most {status['max_participants']:,} participants were "
         "enrolled."
     )
-    left = [words] if (words := left_words(status)) else []
+    left = [words] if (words := describe_arm_changes(status)) else []
     if not status["stopped"]:
         stands = PAUSED if status["paused"] else "goes on"
-        return [f"The trial {stands}.", flow_words(status), *left]
+        return [f"The trial {stands}.", describe_enrolment(status), *left]
     if status["conclusive"]:
-        return [answer_words(status), people, *left]
+        return [state_conclusion(status), people, *left]
     return [
-        f"The trial {end_words(status)} without a conclusion.",
+        f"The trial {describe_end(status)} without a conclusion.",
         people,
-        ahead_words(status),
+        describe_leader(status),
         *left,
     ]
 
 
 def _find_factor(protocol: Said) -> int:
     """Return 100 if outcomes are yes or no, so that means are percentages, and 1 if not."""
-    rates = is_yes_no(scale_of(protocol), Strategy.from_dict(protocol["strategy"]).outcomes)
+    rates = is_yes_no(read_scale(protocol), Strategy.from_dict(protocol["strategy"]).outcomes)
     return 100 if rates else 1
 
 
@@ -600,7 +600,7 @@ def _make_arms_table(
         rows.append([arm["name"], str(arm["assigned"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
         head.append(f"{level} confidence sequence")
-        words.append(interval_words(status, level))
+        words.append(explain_intervals(status, level))
         for row, arm in zip(rows, status["arms"], strict=True):
             row.append(_show_interval(arm["interval"], factor))
     if compared and any(value is not None for value in compared.best):
@@ -613,11 +613,11 @@ def _make_arms_table(
         )
         for row, value in zip(rows, compared.best, strict=True):
             row.append("–" if value is None else _p_value(value))
-    if notes := arm_notes(status):
+    if notes := note_arm_changes(status):
         head.append("note")
         for row in rows:
             row.append(notes.get(row[0], ""))
-    mark = best_mark(status)
+    mark = choose_best_mark(status)
     for row in rows:
         row[0] += f" ({mark})" if mark and row[0] == status["recommendation"] else ""
     table = Table(head, rows, "Estimates carry privacy noise.")
@@ -669,7 +669,7 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
         for row in compared.rows
     ]
     reference = names[compared.reference]
-    why = "level" if compared.why == AHEAD and level_words(status) else compared.why
+    why = "level" if compared.why == AHEAD and name_tied_arms(status) else compared.why
     better = "above" if said["protocol"]["direction"] == "max" else "below"
     what = f"Mean of the arm minus the mean of {reference}: {better} 0 the arm did better."
     return Section(
@@ -677,7 +677,7 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
         [
             Paragraph(WHY[why].format(name=reference)),
             Table(head, rows, what),
-            *compared_picture(said, compared),
+            *draw_comparison(said, compared),
             List(_how_to_read(level, len(names), compared, status)),
         ],
     )
@@ -722,11 +722,11 @@ def _protocol(said: dict[str, Any]) -> list[Part]:
         f"hash (SHA-256) is {said['protocol_hash']}; published at that time, it shows that "
         "nothing was changed since."
     )
-    return [Paragraph(words), Definitions(protocol_facts(said))]
+    return [Paragraph(words), Definitions(list_protocol_facts(said))]
 
 
 def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
-    acts = act_rows(status)
+    acts = list_action_rows(status)
     if not acts:
         return [Paragraph("None: the record contains no management action.")]
     moments = [
@@ -752,9 +752,9 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
         if one[level]
     ]
     met = status["conclusive"] or not status["stopped"]
-    kept = privacy_sentence(strategy["epsilon"], status["privacy"], strategy["gamma"])
+    kept = explain_privacy(strategy["epsilon"], status["privacy"], strategy["gamma"])
     found = [f"Privacy: {kept}."]
-    found += [f"{title}: {words}." for title, words in promises(status, met)]
+    found += [f"{title}: {words}." for title, words in list_guarantees(status, met)]
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(

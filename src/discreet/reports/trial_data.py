@@ -13,7 +13,7 @@ from discreet._types import Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.reports import charts
 from discreet.reports.charts import FEW_BANDS
-from discreet.reports.charts.style import MOST_SHOWN, arms_shown, shown_words
+from discreet.reports.charts.style import MOST_SHOWN, choose_arms, describe_shown
 from discreet.reports.document import Figure
 from discreet.strategies.run import MIN_P_VALUE, Margin, Pair
 from discreet.trials.record import Event, PublicState, Replay
@@ -251,7 +251,7 @@ def _comparison(arm: int, now: PublicState, pair: Pair, pairs: int) -> Compariso
     return Comparison(arm, unit * pair.difference, (low, high), p_value)
 
 
-def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
+def draw_trial_figures(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
     """Private `means` and the `evidence` against each arm at each look, as far as they
     are there. An arm is marked as the best only if it was found to be.
     """
@@ -268,13 +268,13 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
         )
         if len(path.names) <= charts.FEW_BANDS and not np.isnan(path.low).all():
             words += " Bands: the confidence sequences of the table above."
-        words += shown_words(len(path.names))
+        words += describe_shown(len(path.names))
         found["means"] = Figure(lambda: charts.render(charts.draw_means(data)), words, words)
     if not np.isnan(path.evidence).all():
         shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
             "The evidence against each arm at each interim analysis, as a share of what eliminates "
-            f"an arm; an arm has no line while it leads.{shown_words(len(path.names))}"
+            f"an arm; an arm has no line while it leads.{describe_shown(len(path.names))}"
         )
         found["evidence"] = Figure(
             lambda: charts.render(charts.draw_evidence(shares)), words, words
@@ -288,10 +288,10 @@ def _shown(path: TrialPath, direction: str) -> tuple[int, ...]:
         return ()
     sign = 1 if direction == "max" else -1
     last = sign * path.means[-1]
-    return tuple(arms_shown(last, path.evidence[-1] >= 1, [path.recommendation]))
+    return tuple(choose_arms(last, path.evidence[-1] >= 1, [path.recommendation]))
 
 
-def standing_picture(said: dict[str, Any]) -> Figure | None:
+def draw_standing(said: dict[str, Any]) -> Figure | None:
     """Where the arms stand now: means with their intervals, the best first."""
     protocol, status = said["protocol"], said["status"]
     arms = [arm for arm in status["arms"] if arm["mean"] is not None]
@@ -315,7 +315,7 @@ def standing_picture(said: dict[str, Any]) -> Figure | None:
     return Figure(lambda: charts.render(charts.draw_forest(data)), words, words)
 
 
-def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
+def draw_comparison(said: dict[str, Any], compared: Compared) -> list[Figure]:
     """The differences with their intervals, the largest gain first."""
     protocol = said["protocol"]
     names = [arm["name"] for arm in said["status"]["arms"]]

@@ -44,7 +44,7 @@ SAME = 1e-12
 """By so much, as a share, two means differ that only arithmetic made unlike."""
 
 
-def duration_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: 604800 is 7 days, 5400 is 90 minutes."""
     for unit, size in UNITS.items():
         count, rest = divmod(seconds, size)
@@ -53,7 +53,7 @@ def duration_words(seconds: float) -> str:
     return format_count(f"{seconds:g}", "second")
 
 
-def flow_words(status: Said) -> str:
+def describe_enrolment(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     if not status["participants"]:
         most = f"{status['max_participants']:,} participants"
@@ -62,28 +62,28 @@ def flow_words(status: Said) -> str:
     pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
         left = format_count(pending, "outcome was", "outcomes were")
-        return f"{here}; {left} not analysed, and will not be.{past_words(status)}"
+        return f"{here}; {left} not analysed, and will not be.{describe_missed_deadlines(status)}"
     if status["release"] != RELEASE[SCHEDULED]:
         if not status["pending"]:
             known = "recorded or missing" if status["past_deadline"] else "recorded"
-            return f"{here}; all outcomes are {known}.{past_words(status)}"
+            return f"{here}; all outcomes are {known}.{describe_missed_deadlines(status)}"
         waits = (
             f"; the next interim analysis waits for {status['waiting']:,}"
             if status["waiting"]
             else ""
         )
         out = format_count(pending, "outcome is", "outcomes are")
-        return f"{here}; {out} not recorded{waits}.{past_words(status)}"
+        return f"{here}; {out} not recorded{waits}.{describe_missed_deadlines(status)}"
     left = format_count(pending, "outcome, recorded or not, has", "outcomes, recorded or not, have")
     words = f"{here}; {left} not been analysed yet"
     if at := status["next_release"]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         looked = format_count(f"{status['waiting']:,}", "of them is", "of them are")
         words += f"; {looked} analysed after {moment} UTC"
-    return f"{words}.{past_words(status)}"
+    return f"{words}.{describe_missed_deadlines(status)}"
 
 
-def past_words(status: Said) -> str:
+def describe_missed_deadlines(status: Said) -> str:
     """How many deadlines have passed, where there are any."""
     past = status["past_deadline"]
     if not past:
@@ -92,25 +92,25 @@ def past_words(status: Said) -> str:
     return f" The deadline of {whose} has passed, whether their outcomes were recorded or not."
 
 
-def by_hand(status: Said) -> bool:
+def is_stopped_by_manager(status: Said) -> bool:
     """Whether a manager has ended the trial."""
     return any(act["action"] == "stop" for act in status["actions"])
 
 
-def end_words(status: Said) -> str:
+def describe_end(status: Said) -> str:
     """How a trial that is inconclusive has ended."""
-    return "was stopped by a manager" if by_hand(status) else "ended at its maximum"
+    return "was stopped by a manager" if is_stopped_by_manager(status) else "ended at its maximum"
 
 
-def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
+def list_guarantees(status: Said, met: bool = True) -> list[tuple[str, str]]:
     """What is promised beside privacy and error rate: a title and a phrase each. If the
     error rate is not `met`, as the end was inconclusive, nothing is said of it.
     """
     seconds = status["deadline"]
-    deadline = "" if seconds is None else deadline_words(seconds)
+    deadline = "" if seconds is None else describe_deadline(seconds)
     found = [
         ("Error probability", status["guarantee"] if met else ""),
-        ("Error probability after protocol changes", reshaped_words(status) if met else ""),
+        ("Error probability after protocol changes", explain_error_rate(status) if met else ""),
         ("Allocation", status["randomisation"]),
         ("Interim analyses", status["release"]),
         ("Enrolment", status["enrolment"]),
@@ -121,16 +121,16 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     return [(title, words) for title, words in found if words]
 
 
-def deadline_words(seconds: float) -> str:
+def describe_deadline(seconds: float) -> str:
     """What a deadline is."""
     return (
-        f"an outcome counts if it is recorded within {duration_words(seconds)} of the "
+        f"an outcome counts if it is recorded within {format_duration(seconds)} of the "
         "participant's "
         "assignment; otherwise it is missing and counts as the worst outcome"
     )
 
 
-def interval_words(status: Said, level: str) -> str:
+def explain_intervals(status: Said, level: str) -> str:
     """Which mean an interval covers."""
     words = (
         f"With a probability of at least {level}, the confidence sequence of an arm contains its "
@@ -157,7 +157,7 @@ def _overlap_words(status: Said) -> str:
     )
 
 
-def level_words(status: Said) -> str:
+def name_tied_arms(status: Said) -> str:
     """The arms that lead together, with the same released mean; empty if one leads, if
     the trial found the best, or if nothing was released. Every page that says which arm
     does best asks here first.
@@ -186,7 +186,7 @@ def _apart(best: str, status: Said) -> set[str]:
     """Arms that are behind whatever their mean is: dropped by a manager, or by a difference
     that was released in place of means.
     """
-    apart = {name for name, note in arm_notes(status).items() if DROPPED in note}
+    apart = {name for name, note in note_arm_changes(status).items() if DROPPED in note}
     for lead in status["leads"]:
         between = {lead["name"], *lead["over"]}
         if lead["better_by"] and best in between:
@@ -194,30 +194,30 @@ def _apart(best: str, status: Said) -> set[str]:
     return apart
 
 
-def best_mark(status: Said) -> str:
+def choose_best_mark(status: Said) -> str:
     """What stands beside the name of the arm that leads; nothing where arms are
     level.
     """
     if status["conclusive"]:
         return "best"
-    return "" if level_words(status) else "best so far"
+    return "" if name_tied_arms(status) else "best so far"
 
 
-def ahead_words(status: Said) -> str:
+def describe_leader(status: Said) -> str:
     """Who was ahead when a trial ended without an answer."""
     if status["recommendation"] is None:
         return "There was no interim analysis."
-    if level := level_words(status):
+    if level := name_tied_arms(status):
         return f"In the end {level} were level. No arm was found to be the best."
     best = status["recommendation"]
     return f"The arm that did best so far was {best}. It was not found to be the best."
 
 
-def answer_words(status: Said) -> str:
+def state_conclusion(status: Said) -> str:
     """State the result of a conclusive trial, with the condition of its guarantee beside
     it. Pages, reports and quotations take it from here.
     """
-    remaining = any(DROPPED in note for note in arm_notes(status).values())
+    remaining = any(DROPPED in note for note in note_arm_changes(status).values())
     best = "the best of the remaining arms" if remaining else "the best arm"
     named = f"{status['recommendation']} was identified as {best} by a prespecified procedure"
     guarantee = status["guarantee"].partition(". ")[0]
@@ -229,7 +229,7 @@ def answer_words(status: Said) -> str:
     )
 
 
-def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = None) -> str:
+def explain_privacy(epsilon: float | None, words: str, gamma: float | None = None) -> str:
     """What privacy means, in plain words first."""
     if epsilon is None:
         return words
@@ -252,7 +252,7 @@ def _likely_words(epsilon: float) -> str:
     )
 
 
-def arm_notes(status: Said) -> dict[str, str]:
+def note_arm_changes(status: Said) -> dict[str, str]:
     """What managers did to arms, by the arm's name."""
     notes = dict[str, str]()
     for act in status["actions"]:
@@ -262,9 +262,9 @@ def arm_notes(status: Said) -> dict[str, str]:
     return notes
 
 
-def left_words(status: Said) -> str:
+def describe_arm_changes(status: Said) -> str:
     """Which arms came and went by hand, and which the answer is about."""
-    notes = arm_notes(status)
+    notes = note_arm_changes(status)
     came = [name for name, note in notes.items() if ADDED in note]
     gone = [name for name, note in notes.items() if DROPPED in note]
     words = [f"{_were(came)} {ADDED}."] if came else []
@@ -277,12 +277,12 @@ def _were(names: list[str]) -> str:
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'}"
 
 
-def reshaped_words(status: Said) -> str:
+def explain_error_rate(status: Said) -> str:
     """What the error rate is where arms were dropped or added, each of which costs one
     δ.
     """
     rate = status["error_rate"]
-    if rate is None or not arm_notes(status):
+    if rate is None or not note_arm_changes(status):
         return ""
     return (
         "δ is for the arms of the start, and once more for each time that an arm was dropped or "
@@ -291,7 +291,7 @@ def reshaped_words(status: Said) -> str:
     )
 
 
-def site_rows(status: Said) -> list[list[str]]:
+def list_site_rows(status: Said) -> list[list[str]]:
     """Site, people, open or closed; last the people without a site, if there are
     both.
     """
@@ -307,7 +307,7 @@ def _state(status: Said, site: Said) -> str:
     return "ended" if status["stopped"] else "open"
 
 
-def act_rows(status: Said, named: Callable[[str], str] = action_label) -> list[list[str]]:
+def list_action_rows(status: Said, named: Callable[[str], str] = action_label) -> list[list[str]]:
     """Action, what it is about, reason, and what it means; actions as pages call them,
     unless they are to be named in another way.
     """
@@ -331,10 +331,10 @@ def _about(about: str | int | None) -> str:
 
 def quotes(said: Said) -> list[tuple[str, str]]:
     """A title and sentences each: privacy, and the error rate."""
-    return [("Privacy", privacy_quote(said)), ("Error probability", error_quote(said))]
+    return [("Privacy", write_privacy_quote(said)), ("Error probability", write_error_quote(said))]
 
 
-def privacy_quote(said: Said) -> str:
+def write_privacy_quote(said: Said) -> str:
     """What is promised to each person, with its conditions."""
     protocol, status = said["protocol"], said["status"]
     strategy = Strategy.from_dict(protocol["strategy"])
@@ -390,14 +390,14 @@ def _factor(strategy: Strategy) -> str:
     )
 
 
-def error_quote(said: Said) -> str:
+def write_error_quote(said: Said) -> str:
     """What the error rate says of this end; of an inconclusive one, nothing."""
     status = said["status"]
     if not status["stopped"]:
         return "The trial is still running: nothing can be said about an answer yet."
     if not status["conclusive"]:
         return _inconclusive(status)
-    conclusion = answer_words(status)
+    conclusion = state_conclusion(status)
     if status["error_rate"] is None:
         return conclusion
     simple = said["protocol"]["randomisation"] == SIMPLE
@@ -418,19 +418,21 @@ def _pace(protocol: Said) -> str:
 def _counted(protocol: Said) -> str:
     """What a missing outcome was."""
     seconds = protocol["deadline"]
-    within = "" if seconds is None else f" within {duration_words(seconds)} of the assignment"
+    within = "" if seconds is None else f" within {format_duration(seconds)} of the assignment"
     return f"An outcome that was not recorded{within} counted as the worst."
 
 
 def _inconclusive(status: Said) -> str:
-    lead = "arms that were level" if level_words(status) else "arm that did best so far"
+    lead = "arms that were level" if name_tied_arms(status) else "arm that did best so far"
     words = (
         "The trial ended without a conclusion. No arm was found to be the best, and the error rate "
         f"of the protocol does not apply to the {lead}."
     )
     if status["smallest_delta"] is None:
         return words
-    among = " remaining" if any(DROPPED in note for note in arm_notes(status).values()) else ""
+    among = (
+        " remaining" if any(DROPPED in note for note in note_arm_changes(status).values()) else ""
+    )
     return (
         f"{words} The p-value of the null hypothesis that another{among} arm is the best is "
         f"{status['smallest_delta']:.3g}; it is valid although the trial was stopped early."

@@ -16,10 +16,10 @@ from discreet.reports.charts.bars import (
 from discreet.reports.charts.epsilon import (
     EpsilonCurve,
     EpsilonData,
-    bound_curve,
     draw_samples_by_epsilon,
-    sample_limits,
-    samples_by_epsilon,
+    find_sample_limits,
+    make_bound_curve,
+    make_epsilon_data,
 )
 from discreet.reports.charts.lines import (
     Distribution,
@@ -61,7 +61,6 @@ __all__ = [
     "TrialEvidence",
     "TrialMeans",
     "allocation",
-    "bound_curve",
     "distribution",
     "draw_allocation",
     "draw_distribution",
@@ -75,8 +74,9 @@ __all__ = [
     "draw_power",
     "draw_samples_by_epsilon",
     "enrolment",
+    "find_sample_limits",
+    "make_bound_curve",
+    "make_epsilon_data",
     "render",
     "require_matplotlib",
-    "sample_limits",
-    "samples_by_epsilon",
 ]

@@ -19,17 +19,17 @@ from discreet.reports.charts.style import (
     LOGARITHMIC,
     PALE,
     TYPE,
-    arms_shown,
-    date_locator,
+    choose_arms,
+    describe_left_out,
+    draw_participants_axis,
     label,
     label_line,
     label_rows,
-    left_out_words,
-    new_figure,
+    make_date_locator,
+    make_figure,
     note,
     open_frame,
-    people_axis,
-    short_names,
+    shorten_names,
     styled,
     write_title,
 )
@@ -72,7 +72,7 @@ def draw_participants(
         raise InvalidInputError("there is nothing to draw: give at least one row")
     labels = [label(row.label) for row in rows]
     places, height = label_rows(labels, 0.38)
-    figure = new_figure(1.0 + height)
+    figure = make_figure(1.0 + height)
     axes = figure.add_subplot()
     axes.set_xscale("log")
     for place, row in zip(places, rows, strict=True):
@@ -87,7 +87,7 @@ def draw_participants(
     axes.set_ylim(height, -0.05)
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
-    people_axis(axes)
+    draw_participants_axis(axes)
     bound = BOUND if any(math.isfinite(row.bound) for row in rows) else ""
     words = f"participants{LOGARITHMIC}: ● median{bound};\neight of ten trials end within the bar"
     figure.supxlabel(words, fontsize=TYPE)
@@ -141,7 +141,7 @@ def draw_ends(rows: Sequence[EndRow], start: date | None = None, title: str = ""
     unit = 1.0 if begin is not None or longest < LONG else DAYS_PER_MONTH
     labels = [label(row.label) for row in rows]
     places, height = label_rows(labels, 0.38)
-    figure = new_figure(0.8 + height)
+    figure = make_figure(0.8 + height)
     axes = figure.add_subplot()
     zero = _time_axis(axes, begin, unit)
     for place, row in zip(places, rows, strict=True):
@@ -187,7 +187,7 @@ def _time_axis(axes: "Axes", start: date | None, unit: float) -> float:
         return 0.0
     from matplotlib.dates import ConciseDateFormatter, date2num
 
-    locator = date_locator()
+    locator = make_date_locator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.set_xlabel("when the trial ends")
@@ -242,11 +242,11 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     """
     from matplotlib.ticker import MaxNLocator
 
-    shown = arms_shown(data.share, named=[int(np.argmax(data.means))])
-    names = short_names([data.names[arm] for arm in shown])
+    shown = choose_arms(data.share, named=[int(np.argmax(data.means))])
+    names = shorten_names([data.names[arm] for arm in shown])
     labels = [label(name, f"({data.means[arm]:g})") for name, arm in zip(names, shown, strict=True)]
     rows, height = label_rows(labels)
-    figure = new_figure(1.25 + height)
+    figure = make_figure(1.25 + height)
     axes = figure.add_subplot()
     share, low, high, ideal = (
         np.array(part)[shown] for part in (data.share, data.low, data.high, data.ideal)
@@ -263,6 +263,6 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     figure.supxlabel(KEY, fontsize=TYPE)
     open_frame(axes, "left")
     axes.tick_params(axis="y", length=0)
-    note(axes, left_out_words(len(shown), len(data.names)))
+    note(axes, describe_left_out(len(shown), len(data.names)))
     write_title(figure, title)
     return figure

@@ -15,14 +15,14 @@ from discreet.reports.charts.style import (
     GREY,
     PALE,
     End,
+    choose_strategy_styles,
+    format_powers_of_ten,
+    format_short_numbers,
     label,
     label_ends,
     label_line,
-    new_figure,
+    make_figure,
     open_frame,
-    powers_of_ten,
-    short_numbers,
-    strategy_styles,
     styled,
     write_foot,
     write_title,
@@ -91,7 +91,7 @@ class EpsilonPoint(NamedTuple):
 # --- the numbers ----------------------------------------------------------------------
 
 
-def bound_curve(
+def make_bound_curve(
     instance: Instance,
     epsilons: Sequence[float],
     delta: float,
@@ -109,7 +109,7 @@ def bound_curve(
     return tuple(found)
 
 
-def samples_by_epsilon(
+def make_epsilon_data(
     rows: Iterable[Row],
     instance: Instance | None = None,
     trust: str = "global",
@@ -141,7 +141,7 @@ def samples_by_epsilon(
             switch = theory.switch_epsilon(instance.as_bernoulli(), trust)
         if bound is None:
             deltas = [float(row["delta"]) for row in table]
-            bound = bound_curve(instance, levels, max(deltas), trust)
+            bound = make_bound_curve(instance, levels, max(deltas), trust)
     return EpsilonData(title, statistic, curves, bound or (), switch)
 
 
@@ -218,7 +218,7 @@ def _spread(row: Row, statistic: str) -> EpsilonPoint:
     return EpsilonPoint(epsilon, mean, mean - std, mean + std, share)
 
 
-def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[float, float]:
+def find_sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[float, float]:
     """Limits of the samples' axis that hold every line, for pictures that are to be
     compared.
 
@@ -254,14 +254,14 @@ def draw_samples_by_epsilon(
     """
     if scale not in SCALES:
         raise InvalidInputError(f"scale must be log-log or log-linear; got {quote(scale)}")
-    figure = new_figure(3.2)
+    figure = make_figure(3.2)
     axes = figure.add_subplot()
     log = scale == "log-log"
-    floor, top = limits or sample_limits([data], log)
+    floor, top = limits or find_sample_limits([data], log)
     axes.set(xscale="log", yscale="log" if log else "linear", ylim=(floor, top))
     _epsilon_limits(axes, data)
     ends = _draw_bound(axes, data, floor)
-    styles = strategy_styles([curve.strategy for curve in data.curves])
+    styles = choose_strategy_styles([curve.strategy for curve in data.curves])
     for curve, style in zip(data.curves, styles, strict=True):
         ends.append(_draw_curve(axes, curve, style, floor))
     _samples_axis(axes, data.statistic, log)
@@ -318,14 +318,14 @@ def _draw_curve(axes: "Axes", curve: EpsilonCurve, style: dict[str, Any], floor:
 
 
 def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
-    short_numbers(axes.yaxis)
+    format_short_numbers(axes.yaxis)
     if log:
-        powers_of_ten(axes.yaxis)
+        format_powers_of_ten(axes.yaxis)
     axes.set_ylabel(f"participants (samples), {statistic}")
     open_frame(axes)
 
 
 def _epsilon_axis(axes: "Axes") -> None:
-    powers_of_ten(axes.xaxis)
+    format_powers_of_ten(axes.xaxis)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("ε (stronger privacy to the left)")

@@ -16,17 +16,17 @@ from discreet.reports.charts.style import (
     LOGARITHMIC,
     TYPE,
     End,
-    arm_look,
-    few_ticks,
+    choose_look,
+    choose_strategy_styles,
+    draw_participants_axis,
     fold,
     key,
     label,
     label_ends,
     label_line,
-    new_figure,
+    make_figure,
     open_frame,
-    people_axis,
-    strategy_styles,
+    set_few_ticks,
     styled,
     write_foot,
     write_title,
@@ -62,10 +62,10 @@ def draw_power(
     """
     if not lines:
         raise InvalidInputError("there is nothing to draw: give at least one line")
-    figure = new_figure(2.8)
+    figure = make_figure(2.8)
     axes = figure.add_subplot()
     for place, line in enumerate(lines):
-        look = arm_look(place)
+        look = choose_look(place)
         axes.vlines(line.gaps, line.low, line.high, color=look.color, lw=0.8, zorder=2)
         axes.plot(line.gaps, line.answered, color=look.color, lw=0.8, zorder=2)
         axes.plot(
@@ -135,7 +135,7 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     """The share of runs that are done, against samples. A line below 100 % has
     unstopped runs.
     """
-    figure = new_figure(2.6)
+    figure = make_figure(2.6)
     axes = figure.add_subplot()
     axes.set(xscale="log", ylim=(0, 1.02))
     for line, samples in enumerate(data.samples):
@@ -143,7 +143,7 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
             _draw_line(axes, data, line)
         else:
             axes.plot([], [], lw=0, label=f"{data.labels[line]}: {NONE_DONE}")
-    people_axis(axes)
+    draw_participants_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
     axes.set(xlabel=f"participants (samples){LOGARITHMIC}", ylabel="trials that have ended")
     open_frame(axes)
@@ -158,7 +158,7 @@ def _draw_line(axes: "Axes", data: Distribution, line: int) -> None:
     """One simulation, and its name for the key."""
     samples = data.samples[line]
     share = np.arange(1, len(samples) + 1) / data.runs[line]
-    look = arm_look(line)
+    look = choose_look(line)
     steps = (np.r_[samples[0], samples], np.r_[0.0, share])
     style = {"color": look.color, "ls": look.pattern, "lw": 1.7}
     axes.step(*steps, where="post", **style, label=data.labels[line])
@@ -208,15 +208,15 @@ def draw_lines(data: LineChart) -> "Figure":
     """Lines with their names where they end. Hollow marks: some runs had not
     stopped.
     """
-    figure = new_figure(3.2)
+    figure = make_figure(3.2)
     axes = figure.add_subplot()
     scales = {True: "log", False: "linear"}
     axes.set(xscale=scales[data.log_across], yscale=scales[data.log_up])
     ends = list[End]()
-    styles = strategy_styles([line.strategy for line in data.lines])
+    styles = choose_strategy_styles([line.strategy for line in data.lines])
     for line, style in zip(data.lines, styles, strict=True):
         if line.look is not None:
-            look = arm_look(line.look)
+            look = choose_look(line.look)
             style |= {"color": look.color, "ls": look.pattern, "marker": look.marker}
         marker, color = style.pop("marker"), style["color"]
         axes.plot(line.x, line.y, **style, zorder=3)
@@ -232,7 +232,7 @@ def draw_lines(data: LineChart) -> "Figure":
     if data.log_up:
         low, high = axes.get_ylim()
         axes.set_ylim(low, max(high, 2.5 * low))
-        few_ticks(axes.yaxis, *axes.get_ylim())
+        set_few_ticks(axes.yaxis, *axes.get_ylim())
     if data.log_across:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     open_frame(axes)

@@ -10,16 +10,16 @@ from discreet.reports.charts.style import (
     LOGARITHMIC,
     TYPE,
     End,
-    arm_look,
-    arms_shown,
+    choose_arms,
+    choose_look,
+    describe_left_out,
+    draw_participants_axis,
     label,
     label_ends,
-    left_out_words,
-    new_figure,
+    make_figure,
     note,
     open_frame,
-    people_axis,
-    short_names,
+    shorten_names,
     styled,
     turned,
     write_title,
@@ -51,11 +51,11 @@ def draw_path(path: "RunPath", title: str = "") -> "Figure":
     """Three panels over the samples: private means with their intervals, evidence,
     releases.
     """
-    shown = path_arms(path)
-    names = short_names([path.names[arm] for arm in shown])
+    shown = choose_path_arms(path)
+    names = shorten_names([path.names[arm] for arm in shown])
     lines = sum(label(name).count("\n") + 1 for name in names) + 1
     heights = max(2.0, LINE * lines), 1.3, ROW * len(shown) + 0.1
-    figure = new_figure(sum(heights) + 1.6)
+    figure = make_figure(sum(heights) + 1.6)
     means, evidence, releases = figure.subplots(3, 1, sharex=True, height_ratios=heights)
     means.set_xscale("log")
     dense = path.thinned or len(path.samples) > MANY_LOOKS
@@ -69,25 +69,25 @@ def draw_path(path: "RunPath", title: str = "") -> "Figure":
         else "hit the cap"
     )
     title = title or f"One run of {path.strategy} ({path.threshold} threshold): {end}"
-    write_title(figure, title, left_out_words(len(shown), len(path.names)))
+    write_title(figure, title, describe_left_out(len(shown), len(path.names)))
     _draw_means(means, path, shown, dense)
     return figure
 
 
-def path_arms(path: "RunPath") -> list[int]:
+def choose_path_arms(path: "RunPath") -> list[int]:
     """The arms that are drawn of a run: the named one, those still in, the best."""
     last = path.evidence[-1]
     unknown = np.isnan(path.means[-1]).all()
     better = np.where(np.isnan(last), np.inf, -last) if unknown else path.means[-1]
-    return arms_shown(better, last >= 1, [path.recommendation])
+    return choose_arms(better, last >= 1, [path.recommendation])
 
 
 def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:
     """The private mean of each arm with its interval, and the names."""
     ends = []
-    names = short_names([path.names[arm] for arm in shown])
+    names = shorten_names([path.names[arm] for arm in shown])
     for place, (arm, name) in enumerate(zip(shown, names, strict=True)):
-        look = arm_look(place)
+        look = choose_look(place)
         mean = path.scale.convert_to_outcome(path.means[:, arm])
         chosen = arm == path.recommendation
         width = 2.2 if chosen else 1.3
@@ -104,7 +104,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
             ends.append(End(words, float(mean[-1]), look.color))
     _mean_limits(axes, path, shown)
     axes.set_ylabel("estimate" + (" (less is better)" if path.scale.direction == "min" else ""))
-    people_axis(axes)
+    draw_participants_axis(axes)
     if ends:
         note(axes, _interval_words(path, shown, dense))
         label_ends(axes, ends, False)
@@ -153,7 +153,7 @@ def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
 def _draw_evidence(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:
     """The evidence against each arm, and the threshold it has to reach."""
     for place, arm in enumerate(shown):
-        look = arm_look(place)
+        look = choose_look(place)
         line = {"color": look.color, "ls": look.pattern, "marker": "" if dense else look.marker}
         width = 2.2 if arm == path.recommendation else 1.3
         share = path.evidence[:, arm]
@@ -175,14 +175,14 @@ def _draw_releases(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
     side where the lines have theirs.
     """
     for place, arm in enumerate(shown):
-        color = arm_look(place).color
+        color = choose_look(place).color
         if path.thinned:
             axes.hlines(place, path.samples[0], path.samples[-1], color=color, lw=4, alpha=0.5)
         else:
             fresh = path.released[:, arm]
             row = np.full(fresh.sum(), place)
             axes.plot(path.samples[fresh], row, ls="", marker="|", ms=8, color=color)
-    short = short_names([path.names[arm] for arm in shown], SHORT)
+    short = shorten_names([path.names[arm] for arm in shown], SHORT)
     names = [turned(name, [name])[0] for name in short]
     axes.yaxis.tick_right()
     axes.set_yticks(range(len(shown)), names)

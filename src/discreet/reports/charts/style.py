@@ -54,12 +54,12 @@ def open_frame(axes: "Axes", *also: str) -> None:
     axes.spines[["top", "right", *also]].set_visible(False)
 
 
-def short_numbers(axis: "Axis") -> None:
+def format_short_numbers(axis: "Axis") -> None:
     """Ticks as 1k, 1M."""
     axis.set_major_formatter(lambda value, _: format_short(value))
 
 
-def powers_of_ten(axis: "Axis") -> None:
+def format_powers_of_ten(axis: "Axis") -> None:
     """Ticks at powers of ten alone."""
     from matplotlib.ticker import LogLocator, NullLocator
 
@@ -73,15 +73,15 @@ def scale_participants(axes: "Axes", least: float, most: float, words: str) -> N
     """
     if most < FAR * least:
         axes.set_xlim(0, 1.03 * most)
-        short_numbers(axes.xaxis)
+        format_short_numbers(axes.xaxis)
         axes.set_xlabel(words)
     else:
         axes.set_xscale("log")
-        people_axis(axes)
+        draw_participants_axis(axes)
         axes.set_xlabel(f"{words}{LOGARITHMIC}")
 
 
-def people_axis(axes: "Axes") -> None:
+def draw_participants_axis(axes: "Axes") -> None:
     """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
     powers of ten.
     """
@@ -89,7 +89,7 @@ def people_axis(axes: "Axes") -> None:
     if high < 2 * low:  # one look: no tick would fall into the picture
         low, high = low / 2, 2 * high
         axes.set_xlim(low, high)
-    few_ticks(axes.xaxis, low, high)
+    set_few_ticks(axes.xaxis, low, high)
 
 
 def _count(steps: Sequence[float], low: float, high: float) -> int:
@@ -98,13 +98,13 @@ def _count(steps: Sequence[float], low: float, high: float) -> int:
     return sum(low <= step * 10.0**ten <= high for ten in tens for step in steps)
 
 
-def few_ticks(axis: "Axis", low: float, high: float) -> None:
+def set_few_ticks(axis: "Axis", low: float, high: float) -> None:
     """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, at more
     where it spans so little that hardly one of these is on it, else at powers of ten.
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    short_numbers(axis)
+    format_short_numbers(axis)
     near = high < 300 * low
     enough = (steps for steps in NEAR if _count(steps, low, high) >= FEWEST)
     steps = next(enough, NEAR[-1]) if near else (1.0,)
@@ -112,7 +112,7 @@ def few_ticks(axis: "Axis", low: float, high: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def date_locator() -> "AutoDateLocator":
+def make_date_locator() -> "AutoDateLocator":
     """Where the days or times of an axis stand, three to six of them. Its steps go up
     to the next unit: without that it warns just before that unit begins.
     """
@@ -129,7 +129,7 @@ TURNED, BACK = "\u202b", "\u202c"
 
 
 @contextmanager
-def any_letters() -> Iterator[None]:
+def allow_any_letters() -> Iterator[None]:
     """A name may have letters that matplotlib's font lacks: boxes in a PNG, while in an
     SVG the reader's own font has them.
     """
@@ -139,12 +139,12 @@ def any_letters() -> Iterator[None]:
 
 
 @functools.lru_cache(4096)
-def text_width(words: str, size: float) -> float:
+def measure_text(words: str, size: float) -> float:
     """Points that words on one line take."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    with any_letters():
+    with allow_any_letters():
         size_of = text_to_path.get_text_width_height_descent(
             words, FontProperties(size=size), False
         )
@@ -158,18 +158,18 @@ def fold(words: str, width: float, size: float) -> str:
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".lstrip()
-        if text_width(longer, size) <= width:
+        if measure_text(longer, size) <= width:
             lines[-1] = longer
             continue
         lines.append("")
         for sign in word:
-            if lines[-1] and text_width(lines[-1] + sign, size) > width:
+            if lines[-1] and measure_text(lines[-1] + sign, size) > width:
                 lines.append("")
             lines[-1] += sign
     return "\n".join(lines).lstrip("\n")
 
 
-def starts_right(words: str) -> bool:
+def is_written_from_right(words: str) -> bool:
     """Whether words are written from right to left, which their first letter tells."""
     letters = (sign for sign in words if unicodedata.bidirectional(sign) in ("L", "R", "AL"))
     return is_right_to_left(next(letters, " "))
@@ -180,7 +180,7 @@ def turned(name: str, lines: Sequence[str]) -> list[str]:
     that is written from right to left (three dots, a bracket) stands on its left, and
     what follows the name on its right.
     """
-    if starts_right(name):
+    if is_written_from_right(name):
         return [f"{LEFT_TO_RIGHT_MARK}{TURNED}{line}{BACK}{LEFT_TO_RIGHT_MARK}" for line in lines]
     mixed = any(map(is_right_to_left, name))
     return [*lines[:-1], lines[-1] + LEFT_TO_RIGHT_MARK] if mixed else [*lines]
@@ -212,7 +212,7 @@ AWAY = "… "
 """In the place of what a name has lost."""
 
 
-def arms_shown(
+def choose_arms(
     better: Sequence[float] | Floats,
     out: Sequence[bool] | Flags = (),
     named: Sequence[int | None] = (),
@@ -231,14 +231,14 @@ def arms_shown(
     return sorted(sorted(range(len(better)), key=rank)[:MOST_SHOWN])
 
 
-def left_out_words(shown: int, count: int, what: str = "arms") -> str:
+def describe_left_out(shown: int, count: int, what: str = "arms") -> str:
     """How many are not shown; nothing if all are."""
     missing = count - shown
     verb = "is" if missing == 1 else "are"
     return f"{shown} of {count:,} {what}; {missing:,} {verb} left out" if missing else ""
 
 
-def shown_words(count: int) -> str:
+def describe_shown(count: int) -> str:
     """Which arms a picture shows, a sentence for its caption; nothing if all are."""
     if count <= MOST_SHOWN:
         return ""
@@ -248,7 +248,7 @@ def shown_words(count: int) -> str:
     )
 
 
-def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
+def shorten_names(names: Sequence[str], longest: int | None = None) -> list[str]:
     """Names that are not too long; those that would look the same show where they
     differ, or begin with their number if that is not enough.
     """
@@ -385,7 +385,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
     return inner
 
 
-def new_figure(height: float) -> "Figure":
+def make_figure(height: float) -> "Figure":
     """An empty figure, as wide as all are and of that height in inches."""
     from matplotlib.figure import Figure
 
@@ -396,7 +396,7 @@ def settle(figure: "Figure") -> None:
     """Lay the figure out, so that texts and axes can be measured."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        with any_letters():
+        with allow_any_letters():
             engine.execute(figure)
 
 
@@ -411,7 +411,7 @@ def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
     meta = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}.get(kind)
     if kind == "svg":
         _settle_for_svg(figure)
-    with any_letters():
+    with allow_any_letters():
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=meta)
     figure.set_layout_engine("none")
     return buffer.getvalue()
@@ -430,7 +430,7 @@ def _settle_for_svg(figure: "Figure") -> None:
 # --- lines ----------------------------------------------------------------------------
 
 
-def strategy_styles(strategies: Sequence[str]) -> list[dict[str, Any]]:
+def choose_strategy_styles(strategies: Sequence[str]) -> list[dict[str, Any]]:
     """Line and marks of each line of a picture. A strategy of ours has the same in
     every picture, any other a colour that is left; more lines of one strategy have its
     colour, with other patterns and marks.
@@ -458,7 +458,7 @@ def _varied(style: dict[str, Any], line: int) -> dict[str, Any]:
     return {**style, "ls": pattern, "marker": marks[(line - 1) % len(marks)]}
 
 
-def arm_look(arm: int) -> LineLook:
+def choose_look(arm: int) -> LineLook:
     """Colour, pattern and marker of an arm."""
     return LineLook(
         COLORS[arm % len(COLORS)],
@@ -473,7 +473,7 @@ def arm_look(arm: int) -> LineLook:
 def label(name: str, more: str = "") -> str:
     """A short name in lines that are short enough for a label, and `more` after it."""
     lines = turned(name, fold(name, LABEL, TYPE).split("\n"))
-    if more and text_width(f"{lines[-1]} {more}", TYPE) <= LABEL:
+    if more and measure_text(f"{lines[-1]} {more}", TYPE) <= LABEL:
         return "\n".join(lines) + f" {more}"
     return "\n".join([*lines, *([more] if more else [])])
 
@@ -554,7 +554,7 @@ def key(figure: "Figure", axes: "Axes") -> None:
         figure.set_size_inches(WIDTH, height + rows * 2 * TYPE / 72)
         drawn = figure.legend(lines, folded, **below)
         settle(figure)
-        with any_letters():
+        with allow_any_letters():
             more = drawn.get_window_extent().height / figure.dpi
         figure.set_size_inches(WIDTH, height + more)
 

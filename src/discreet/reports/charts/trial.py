@@ -14,20 +14,20 @@ from discreet.reports.charts.style import (
     MOST_SHOWN,
     TYPE,
     End,
-    arm_look,
-    date_locator,
+    choose_look,
+    describe_left_out,
     fold,
+    format_short_numbers,
+    is_written_from_right,
     label,
     label_ends,
     label_rows,
-    left_out_words,
-    new_figure,
+    make_date_locator,
+    make_figure,
     note,
     open_frame,
     scale_participants,
-    short_names,
-    short_numbers,
-    starts_right,
+    shorten_names,
     styled,
     turned,
 )
@@ -74,10 +74,10 @@ def draw_forest(data: Forest) -> "Figure":
     """A labelled row for each; what noise has carried outside what can be stands at the
     edge, as an arrow.
     """
-    labels = [label(name) for name in short_names([row.name for row in data.rows])]
+    labels = [label(name) for name in shorten_names([row.name for row in data.rows])]
     places, height = label_rows(labels)
     unit = _unit(data)
-    figure = new_figure(0.7 + 0.2 * (unit.count("\n") + 1) + height)
+    figure = make_figure(0.7 + 0.2 * (unit.count("\n") + 1) + height)
     axes = figure.add_subplot()
     if data.zero:
         axes.axvline(0, color=GREY, lw=0.9, zorder=0)
@@ -92,13 +92,13 @@ def draw_forest(data: Forest) -> "Figure":
     axes.set_xlabel(unit)
     open_frame(axes, "left")
     what = "differences" if data.zero else "arms"
-    note(axes, left_out_words(len(data.rows), data.count, what))
+    note(axes, describe_left_out(len(data.rows), data.count, what))
     return figure
 
 
 def _unit(data: Forest) -> str:
     """What the axis is; a name written from right to left has lines of its own."""
-    if not starts_right(data.other):
+    if not is_written_from_right(data.other):
         return fold(f"{data.unit} {data.other}", UNIT, TYPE)
     name = turned(data.other, fold(data.other, UNIT, TYPE).split("\n"))
     return "\n".join([fold(data.unit, UNIT, TYPE), *name])
@@ -183,20 +183,20 @@ def draw_enrolment(data: EnrolmentCurves) -> "Figure":
     """
     lines = list(range(len(data.names)))
     if data.dated and _dwarfed(data):
-        names = zip(short_names(data.names[:-1]), data.people[-1], strict=False)
+        names = zip(shorten_names(data.names[:-1]), data.people[-1], strict=False)
         words = "\n".join(label(name, f"({people:,.0f})") for name, people in names)
         heights = ABOVE, max(2.2, LINE * (words.count("\n") + 1))
-        figure = new_figure(sum(heights) + 0.6)
+        figure = make_figure(sum(heights) + 0.6)
         above, axes = figure.subplots(2, 1, sharex=True, height_ratios=heights)
         label_ends(above, _draw_lines(above, data, lines[-1:]), False)
         ends = _draw_lines(axes, data, lines[:-1])
     else:
-        figure = new_figure(2.8)
+        figure = make_figure(2.8)
         above = axes = figure.subplots()
         ends = _draw_lines(axes, data, lines)
     _time_axis(axes, data)
     drawn = len(data.names) - data.dated
-    note(above, left_out_words(drawn, max(drawn, data.sites if drawn else 0), "sites"))
+    note(above, describe_left_out(drawn, max(drawn, data.sites if drawn else 0), "sites"))
     label_ends(axes, ends, False)
     return figure
 
@@ -209,23 +209,23 @@ def _dwarfed(data: EnrolmentCurves) -> bool:
 def _draw_lines(axes: "Axes", data: EnrolmentCurves, lines: Sequence[int]) -> list[End]:
     """Some of the lines, and where they end."""
     x = data.at.astype("datetime64[s]") if data.dated else data.at
-    names, ends = short_names(data.names), list[End]()
+    names, ends = shorten_names(data.names), list[End]()
     for line in lines:
-        look, y = arm_look(line), data.people[:, line]
+        look, y = choose_look(line), data.people[:, line]
         whole = data.dated and line == len(data.names) - 1
         axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=2.2 if whole else 1.4)
         axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
         ends.append(End(label(names[line], f"({y[-1]:,.0f})"), float(y[-1]), look.color))
     axes.set_ylim(0, 1.05 * float(data.people[:, lines].max()))
     axes.set_ylabel("participants assigned")
-    short_numbers(axes.yaxis)
+    format_short_numbers(axes.yaxis)
     open_frame(axes)
     return ends
 
 
 def _time_axis(axes: "Axes", data: EnrolmentCurves) -> None:
     if not data.dated:
-        short_numbers(axes.xaxis)
+        format_short_numbers(axes.xaxis)
         axes.set_xlabel("participants assigned in all")
         return
     from matplotlib.dates import ConciseDateFormatter
@@ -234,7 +234,7 @@ def _time_axis(axes: "Axes", data: EnrolmentCurves) -> None:
     low, high = data.at.astype("datetime64[s]")[[0, -1]]
     if high - low < least:  # one call: a minute around it
         axes.set_xlim(low - least, high + least)
-    locator = date_locator()
+    locator = make_date_locator()
     axes.xaxis.set_major_locator(locator)
     told = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
     told.formats[-1] = "%H:%M:%S"
@@ -278,10 +278,10 @@ def draw_means(data: TrialMeans) -> "Figure":
     """A labelled step line for each arm, of few arms with its interval as a band; the
     first noisy means may lie far outside, and leave the picture.
     """
-    figure = new_figure(2.8)
+    figure = make_figure(2.8)
     axes = figure.subplots()
     released = ~np.isnan(data.means)
-    names = short_names([data.names[arm] for arm in data.shown])
+    names = shorten_names([data.names[arm] for arm in data.shown])
     ends = [
         _draw_arm(axes, data, arm, place, name)
         for place, (arm, name) in enumerate(zip(data.shown, names, strict=True))
@@ -291,14 +291,14 @@ def draw_means(data: TrialMeans) -> "Figure":
     axes.set_ylabel(data.unit)
     open_frame(axes)
     scale_participants(axes, data.people[0], data.people[-1], "participants assigned")
-    note(axes, left_out_words(len(data.shown), len(data.names)))
+    note(axes, describe_left_out(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
 
 
 def _draw_arm(axes: "Axes", data: TrialMeans, arm: int, place: int, name: str) -> End:
     """The means of one arm; where the line ends."""
-    look = arm_look(place)
+    look = choose_look(place)
     there = ~np.isnan(data.means[:, arm])
     x = data.people[there]
     y = data.means[there, arm]
@@ -333,14 +333,14 @@ class TrialEvidence:
 @styled
 def draw_evidence(data: TrialEvidence) -> "Figure":
     """A labelled step line for each arm, below the line from which on it is out."""
-    figure = new_figure(2.8)
+    figure = make_figure(2.8)
     axes = figure.subplots()
     ends = list[End]()
     top = float(np.nanmax(data.shares[:, data.shown], initial=0.0))
     axes.set_ylim(0, min(max(1.2, 1.1 * top), 2.0))
-    names = short_names([data.names[arm] for arm in data.shown])
+    names = shorten_names([data.names[arm] for arm in data.shown])
     for place, (arm, name) in enumerate(zip(data.shown, names, strict=True)):
-        look, y = arm_look(place), data.shares[:, arm]
+        look, y = choose_look(place), data.shares[:, arm]
         axes.step(data.people, y, where="post", color=look.color, ls=look.pattern, lw=1.5)
         fresh = np.isfinite(y) & np.append(True, np.diff(y) != 0)
         if 0 < fresh.sum() <= MANY_RELEASES:
@@ -355,7 +355,7 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
     scale_participants(axes, data.people[0], data.people[-1], "participants assigned")
-    note(axes, "at 100 % an arm is eliminated", left_out_words(len(data.shown), len(data.names)))
+    note(axes, "at 100 % an arm is eliminated", describe_left_out(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
 

@@ -16,15 +16,15 @@ from discreet.planning.power import check_reach
 from discreet.planning.rows import EnrolmentOption, PlanRow
 from discreet.reports.html import render_sections
 from discreet.reports.plan import (
-    end_cells,
+    build_plan_sections,
     explain_low_cost,
+    make_end_cells,
     name_best_arms,
-    plan_sections,
     qualify_cost,
     warn_of_few_correct,
 )
 from discreet.reports.summaries import format_in_units
-from discreet.reports.trial_text import privacy_sentence
+from discreet.reports.trial_text import explain_privacy
 from discreet.scale import YES_NO
 from discreet.service import planner
 from discreet.service.cache import OnceCache
@@ -140,7 +140,7 @@ def _render_plan(**about: Any) -> str:
 def _draw_plan(form: TrialForm) -> str:
     try:
         plan = _make_plan(form)
-        sections = plan_sections(plan, example=False, about=about_words(form, plan))
+        sections = build_plan_sections(plan, example=False, about=about_words(form, plan))
         drawn = without_styles(render_sections(sections[1:]))
     except DiscreetError as error:
         return _render_plan(wrong={"": str(error)})
@@ -250,7 +250,7 @@ def _describe_end(way: EnrolmentOption) -> str:
     words = f"With {way.enrolment} enrolment it takes about {days}"
     if way.start is None:
         return f"{words}."
-    _, expected, band = end_cells(way)
+    _, expected, band = make_end_cells(way)
     return (
         f"{words}: if it begins on {format_day(way.start)}, it is expected to end on {expected} "
         f"(eight of ten such trials: {band})."
@@ -307,7 +307,7 @@ def describe_protocol(protocol: Protocol) -> list[tuple[str, str]]:
     """Return what the trial guarantees and how its settings act, as rows of a table."""
     strategy = protocol.strategy
     rows = [
-        ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
+        ("Privacy", explain_privacy(strategy.epsilon, strategy.privacy, strategy.gamma)),
         ("Error probability", protocol.describe_guarantee()),
         ("Missing outcomes", MISSING),
     ]

@@ -13,19 +13,19 @@ from starlette.routing import Route
 
 from discreet.errors import RefusedError
 from discreet.reports import charts
-from discreet.reports.charts.style import shown_words
+from discreet.reports.charts.style import describe_shown
 from discreet.reports.html import POLICY
-from discreet.reports.trial import trial_page, trial_pictures
+from discreet.reports.trial import draw_trial, trial_page
 from discreet.reports.trial_data import check_control
 from discreet.reports.trial_text import (
-    act_rows,
-    arm_notes,
-    best_mark,
-    interval_words,
-    left_words,
-    privacy_sentence,
-    promises,
-    site_rows,
+    choose_best_mark,
+    describe_arm_changes,
+    explain_intervals,
+    explain_privacy,
+    list_action_rows,
+    list_guarantees,
+    list_site_rows,
+    note_arm_changes,
 )
 from discreet.service.auth import ANYONE, Principal
 from discreet.service.cache import OnceCache
@@ -93,7 +93,7 @@ def svg(text: str) -> Response:
 
 def _draw_pictures(trial: Trial) -> dict[str, str]:
     """All pictures of a trial, in one walk through its record."""
-    found = trial_pictures(trial.transcript())
+    found = draw_trial(trial.transcript())
     return {name: without_styles(figure.draw().decode()) for name, figure in found.items()}
 
 
@@ -185,7 +185,7 @@ IN_ORDER = (
 )
 
 
-def flow_words(trial: Trial, status: Status, principal: Principal, follows: bool) -> str:
+def describe_enrolment(trial: Trial, status: Status, principal: Principal, follows: bool) -> str:
     """What the picture shows to a principal, who may follow the record; empty if there is
     none.
     """
@@ -280,15 +280,15 @@ def view(
         "state": state_words(said),
         "waits": waits_words(said),
         "known": known_words(said, blind),
-        "left": left_words(said),
+        "left": describe_arm_changes(said),
         "ahead": ahead_of(app_state, trial, status, principal),
         "label": LABEL,
         "mark": mark_of(app_state, status, blind),
         **({} if blind else _describe_arms(app_state, said, trial)),
-        "flow": flow_words(trial, status, principal, follows),
+        "flow": describe_enrolment(trial, status, principal, follows),
         "flow_key": flow_key(status),
-        "sites": site_rows(said),
-        "acts": act_rows(said),
+        "sites": list_site_rows(said),
+        "acts": list_action_rows(said),
         "promised": _promised(said, trial),
         "record": _record(record, [arm["name"] for arm in said["arms"]]),
         "older": record[-1].seq if record and record[-1].seq > 1 else None,
@@ -326,7 +326,7 @@ def _describe_arms(
     app_state: AppState, said: Mapping[str, Any], trial: ServedTrial
 ) -> dict[str, Any]:
     """How the arms do."""
-    protocol, notes = trial.protocol, arm_notes(said)
+    protocol, notes = trial.protocol, note_arm_changes(said)
     key = picture_key(said)
     known = EVIDENCE.get(
         (app_state.url, said["name"], key), lambda: trial.copy_run().measure_evidence()
@@ -344,10 +344,10 @@ def _describe_arms(
     ]
     return {
         "arms": rows,
-        "best_mark": best_mark(said),
-        "which": shown_words(len(rows)),
+        "best_mark": choose_best_mark(said),
+        "which": describe_shown(len(rows)),
         "level": level,
-        "intervals": interval_words(said, level) if intervals else "",
+        "intervals": explain_intervals(said, level) if intervals else "",
         "outcomes": outcome_words(protocol),
         "leads": leads,
         "as_sure": format_to_precision,
@@ -367,8 +367,8 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
 
 def _promised(said: Mapping[str, Any], trial: ServedTrial) -> list[tuple[str, str]]:
     return [
-        ("Privacy", privacy_sentence(said["epsilon"], said["privacy"], said["gamma"])),
-        *promises(said),
+        ("Privacy", explain_privacy(said["epsilon"], said["privacy"], said["gamma"])),
+        *list_guarantees(said),
         ("Missing outcomes", MISSING),
         ("Retention", said["retain"]),
         *([("Blinding", BLINDING[trial.protocol.blinding])] if trial.protocol.is_blinded else []),

@@ -10,12 +10,12 @@ from typing import Any
 
 from discreet.planning.forecast import Forecast
 from discreet.reports.trial_text import (
-    ahead_words,
-    answer_words,
-    by_hand,
-    flow_words,
-    level_words,
-    past_words,
+    describe_enrolment,
+    describe_leader,
+    describe_missed_deadlines,
+    is_stopped_by_manager,
+    name_tied_arms,
+    state_conclusion,
 )
 from discreet.service.auth import Principal
 from discreet.service.cache import OnceCache
@@ -201,15 +201,17 @@ def _of_people(count: int) -> str:
 def known_words(status: Said, blind: bool) -> list[str]:
     """What is known so far, in sentences."""
     if blind:
-        return [flow_words(status), BLIND]
+        return [describe_enrolment(status), BLIND]
     if not status["stopped"]:
-        return [_lead_words(status), flow_words(status)]
+        return [_lead_words(status), describe_enrolment(status)]
     if status["conclusive"]:
-        took_part = f"{_of_people(status['participants'])} took part.{past_words(status)}"
-        return [answer_words(status), took_part]
-    ended = "A manager ended the trial" if by_hand(status) else "The trial ended"
+        took_part = (
+            f"{_of_people(status['participants'])} took part.{describe_missed_deadlines(status)}"
+        )
+        return [state_conclusion(status), took_part]
+    ended = "A manager ended the trial" if is_stopped_by_manager(status) else "The trial ended"
     after = f"{ended} without a conclusion, after {_of_people(status['participants'])}."
-    found = [after, ahead_words(status)]
+    found = [after, describe_leader(status)]
     if status["smallest_delta"] is not None:
         found.append(
             "The releases would have been enough at an error rate of "
@@ -220,7 +222,7 @@ def known_words(status: Said, blind: bool) -> list[str]:
 
 def _lead_words(status: Said) -> str:
     """Who is ahead while a trial runs."""
-    best, level = status["recommendation"], level_words(status)
+    best, level = status["recommendation"], name_tied_arms(status)
     if best is None:
         return "Nothing has been released yet, so nobody knows anything about the arms."
     lead = f"{level} are level" if level else f"{best} is doing best"
