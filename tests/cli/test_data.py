@@ -82,7 +82,7 @@ class TestSimulate:
     def test_others_take_outcomes_as_they_are(self, data: list[str]) -> None:
         other = ["simulate", "--strategy", "dp-se", "--epsilon", "5", "--runs", "3"]
         assert document(*other, *data, *RANGE)["outcomes"] is None
-        assert "dp-se has no option 'outcomes'" in refused(
+        assert "the kind of outcomes to expect, is for bet-se only" in refused(
             *other, "--means", "0.2,0.9", "--outcomes", "numbers"
         )
 
