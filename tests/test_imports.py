@@ -84,7 +84,7 @@ DECIDED = {
 """
 
 
-MAX_LAYERS = 29
+MAX_LAYERS = 24
 """Layers of modules, each of which imports from those below it."""
 
 

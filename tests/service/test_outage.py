@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from discreet.service import api
+from discreet.service import auth
 from tests.support.outage import Plant, outage, problems
 
 
@@ -25,8 +25,8 @@ def test_servers_are_killed_under_load(url: str, tmp_path: Path) -> None:
 
 def keys_of_its_own() -> None:
     """A server that does not know the requests of another one."""
-    usual = api.request_key
-    api.request_key = lambda *about: f"{os.getpid()} {usual(*about)}"
+    usual = auth.scoped_key
+    auth.scoped_key = lambda *about: f"{os.getpid()} {usual(*about)}"
 
 
 def lying() -> None:

@@ -28,8 +28,8 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from discreet.cli import main as discreet
-from discreet.service.api import HEAD, KEY, request_key
-from discreet.service.auth import Principal
+from discreet.service.api import HEAD
+from discreet.service.auth import KEY, Principal, request_key
 from discreet.service.state import AppState
 from discreet.trials.store import schema
 from discreet.trials.store.tokens import Token

@@ -2,84 +2,26 @@
 gets.
 """
 
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Send
 
 from discreet.errors import InvalidInputError
-from discreet.service.auth import Principal
+from discreet.service.auth import KEY, authenticate, check, request_key, scoped_key, trial_in_path
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint
 from discreet.service.middleware import REPORT_POLICY
 from discreet.service.state import AppState, Computation
-from discreet.trials.names import MAX_NAME_LENGTH, unquote_name
 from discreet.trials.record import Head
 from discreet.trials.verbs import KeyBody, Verb
 
-KEY = "idempotency-key"
 HEAD = "discreet-head"
 """With a request: a head that the caller knows; with an answer: that of the record."""
-
-
-def trial_in_path(request: Request) -> str:
-    """Return the name of the trial in the path, or an empty text."""
-    try:
-        return unquote_name(request.path_params.get("name", ""))
-    except UnicodeDecodeError:
-        raise HTTPException(404) from None
-
-
-def bearer_of(request: Request) -> str:
-    """The secret that a caller sends, or an empty one."""
-    kind, _, said = request.headers.get("authorization", "").partition(" ")
-    return said.strip() if kind.lower() == "bearer" else ""
-
-
-async def authenticate(app_state: AppState, request: Request) -> Principal:
-    """Whoever calls, by its bearer token; one that is wrong may do nothing, not even
-    what anyone may.
-    """
-    secret = bearer_of(request)
-    token = app_state.tokens.find_recent(secret) if secret else None
-    if secret and token is None:
-        token = await app_state.token_of(secret)
-    is_wrong = bool(secret) and token is None
-    app_state.limits.admit(request.scope, token, is_wrong)
-    return Principal(token, wrong=is_wrong)
-
-
-def key_of(request: Request) -> str | None:
-    """The caller's own key of a request."""
-    key = request.headers.get(KEY)
-    if key is not None and (not key.strip() or len(key) > MAX_NAME_LENGTH):
-        raise InvalidInputError(
-            f"the Idempotency-Key must be a text of your own, of at most {MAX_NAME_LENGTH} "
-            "characters, a different one for each request"
-        )
-    return key
-
-
-def request_key(request: Request, principal: Principal) -> str | None:
-    """The store's key of a request: the caller's own, apart from those of callers from
-    elsewhere.
-    """
-    key = key_of(request)
-    return None if key is None else scoped_key(key, principal)
-
-
-def scoped_key(key: str, principal: Principal) -> str:
-    """Return the key of a principal as it is stored: a hash in which role, site and key,
-    of which the first two have no line breaks, cannot be taken for each other.
-    """
-    scope = f"{principal.role}\n{principal.site or ''}\n{key}"
-    return hashlib.sha256(scope.encode()).hexdigest()
 
 
 def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
@@ -136,14 +78,6 @@ def served(app_state: AppState, endpoint: Endpoint) -> Callable[[Request], Await
         return answer(endpoint, result, str(trial.head) if trial and sees_head else None)
 
     return serve
-
-
-async def check(app_state: AppState, principal: Principal, action: str, name: str) -> None:
-    """Refuse what the principal may not do."""
-    if principal.may(action, name or None):
-        return
-    published = bool(name) and await app_state.run(app_state.published, name)
-    principal.check(action, name or None, published)
 
 
 def answer(endpoint: Endpoint, found: Any, head: str | None = None) -> Response:

@@ -12,8 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from discreet.service import api, observability, openapi, pages
-from discreet.service.api import authenticate
-from discreet.service.auth import Principal
+from discreet.service.auth import Principal, authenticate
 from discreet.service.middleware import RequestMiddleware
 from discreet.service.pages.base import OWN_NAMES, missing_page
 from discreet.service.state import AppState

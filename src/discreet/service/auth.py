@@ -3,20 +3,33 @@
 This table is the one in docs/service.md, and the test that runs it.
 """
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
-from discreet.trials.names import MAX_NAME_LENGTH, is_writable, normalize_name, read_site
+from discreet.trials.names import (
+    MAX_NAME_LENGTH,
+    is_writable,
+    normalize_name,
+    read_site,
+    unquote_name,
+)
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
 from discreet.trials.store.tokens import Token, TokenTable
 from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, ROLES, SITE, STAFF, VERBS
 from discreet.validation import quote
+
+if TYPE_CHECKING:
+    from discreet.service.state import AppState
 
 REMEMBERED = 1.0
 """Seconds for which a token that was found is not looked up again: so long may one that
@@ -309,3 +322,70 @@ class Principal:
         if trial is not None and not self.sees(trial):
             raise RefusedError("this token is not for this trial", True)
         raise RefusedError(f"a token of the role {self.role} does not let you do this", True)
+
+
+# --- who calls, and what it asks for -------------------------------------------------
+
+KEY = "idempotency-key"
+
+
+def trial_in_path(request: Request) -> str:
+    """Return the name of the trial in the path, or an empty text."""
+    try:
+        return unquote_name(request.path_params.get("name", ""))
+    except UnicodeDecodeError:
+        raise HTTPException(404) from None
+
+
+def bearer_of(request: Request) -> str:
+    """The secret that a caller sends, or an empty one."""
+    kind, _, said = request.headers.get("authorization", "").partition(" ")
+    return said.strip() if kind.lower() == "bearer" else ""
+
+
+async def authenticate(app_state: "AppState", request: Request) -> Principal:
+    """Whoever calls, by its bearer token; one that is wrong may do nothing, not even
+    what anyone may.
+    """
+    secret = bearer_of(request)
+    token = app_state.tokens.find_recent(secret) if secret else None
+    if secret and token is None:
+        token = await app_state.token_of(secret)
+    is_wrong = bool(secret) and token is None
+    app_state.limits.admit(request.scope, token, is_wrong)
+    return Principal(token, wrong=is_wrong)
+
+
+def key_of(request: Request) -> str | None:
+    """The caller's own key of a request."""
+    key = request.headers.get(KEY)
+    if key is not None and (not key.strip() or len(key) > MAX_NAME_LENGTH):
+        raise InvalidInputError(
+            f"the Idempotency-Key must be a text of your own, of at most {MAX_NAME_LENGTH} "
+            "characters, a different one for each request"
+        )
+    return key
+
+
+def request_key(request: Request, principal: Principal) -> str | None:
+    """The store's key of a request: the caller's own, apart from those of callers from
+    elsewhere.
+    """
+    key = key_of(request)
+    return None if key is None else scoped_key(key, principal)
+
+
+def scoped_key(key: str, principal: Principal) -> str:
+    """Return the key of a principal as it is stored: a hash in which role, site and key,
+    of which the first two have no line breaks, cannot be taken for each other.
+    """
+    scope = f"{principal.role}\n{principal.site or ''}\n{key}"
+    return hashlib.sha256(scope.encode()).hexdigest()
+
+
+async def check(app_state: "AppState", principal: Principal, action: str, name: str) -> None:
+    """Refuse what the principal may not do."""
+    if principal.may(action, name or None):
+        return
+    published = bool(name) and await app_state.run(app_state.published, name)
+    principal.check(action, name or None, published)

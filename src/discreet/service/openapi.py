@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from discreet.reports.document import Document, Paragraph, Section, Table
 from discreet.reports.html import render
-from discreet.service.api import KEY
-from discreet.service.auth import ACTIONS, PUBLIC
+from discreet.service.auth import ACTIONS, KEY, PUBLIC
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import REPORT_POLICY

@@ -20,8 +20,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive
 
 from discreet.errors import InvalidInputError, RefusedError
-from discreet.service.api import check, scoped_key, trial_in_path
-from discreet.service.auth import Principal
+from discreet.service.auth import Principal, check, scoped_key, trial_in_path
 from discreet.service.credentials import form_key, is_form_key
 from discreet.service.limits import TooLargeError, TooManyError, get_info
 from discreet.service.problems import note_error, problem_of, words_of

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError, RefusedError
-from discreet.service.api import bearer_of, check, request_key
-from discreet.service.auth import Principal
+from discreet.service.auth import Principal, bearer_of, check, request_key
 from discreet.service.limits import get_info
 from discreet.service.pages.base import PageRequest, page_route
 from discreet.service.pages.site import is_yes_no

@@ -16,8 +16,7 @@ from starlette.routing import Route
 from discreet import scale
 from discreet.errors import InvalidInputError
 from discreet.scale import CLIP
-from discreet.service.api import check
-from discreet.service.auth import NotHereError, Principal
+from discreet.service.auth import NotHereError, Principal, check
 from discreet.service.pages.base import (
     ENVIRONMENT,
     PageRequest,
