@@ -38,7 +38,7 @@ EASY = Bernoulli((0.3, 0.7, 0.5))
 KEYS = {
     "epsilon",
     "strategy",
-    "samples",
+    "participants",
     "correct",
     "unstopped",
     "privacy_cost",
@@ -293,7 +293,7 @@ class TestCommand:
         )
         for row in found["per_epsilon"]:
             assert set(row) >= KEYS
-            assert set(row["samples"]) == {"mean", "median", "q10", "q90", "longest"}
+            assert set(row["participants"]) == {"mean", "median", "q10", "q90", "longest"}
         assert found["affordable_epsilon"] > 0
         assert "affordable_epsilon" not in plan(EASY, 1, 0.05, runs=2).to_dict()
 

@@ -40,7 +40,7 @@ def test_points_are_what_simulate_says() -> None:
     assert private[0].correct < 0.5 < private[-1].correct
     assert len(found.power) == 2 * len(private)
     described = found.to_dict()["power"]
-    assert described[0]["answered_interval"] == list(found.power[0].conclusive_interval)
+    assert described[0]["conclusive_interval"] == list(found.power[0].conclusive_interval)
 
 
 def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> None:

@@ -77,8 +77,8 @@ def test_people_of_a_day_a_week_or_a_month(accrual: str, a_day: float) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--accrual", "2/year"], "is not a number of people"),
-        (["--accrual", "x/week"], "is not a number of people"),
+        (["--accrual", "2/year"], "is not a rate"),
+        (["--accrual", "x/week"], "is not a rate"),
         (["--start", "tomorrow"], "is not a day"),
         (["--start", "2027-03-01"], "say also accrual"),
     ],
@@ -92,7 +92,7 @@ def test_what_is_no_calendar(options: list[str], words: str) -> None:
 
 
 def test_arms_with_a_gap_may_have_names() -> None:
-    known = {"means": None, "benchmark": None, "names": "10 mg, 20 mg"}
+    known = {"means": None, "benchmark": None, "names": ("10 mg", "20 mg")}
     shapes = _read_gap(2, 0.1, 0.5, Arms(known, None, {})).shapes
     assert {shape.names for shape in shapes.values()} == {("10 mg", "20 mg")}
     with pytest.raises(InvalidInputError, match="either --means"):

@@ -323,13 +323,13 @@ class TestResults:
 
 def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     """They are kept with temporary files then. Any leaf shows it: all are compiled by
-    `compiled`, and most take long.
+    `compile_kernel`, and most take long.
     """
     home = tmp_path / "home"
     home.write_text("a file, not a folder")
     code = (
-        "from discreet.simulation.compile import compiled; from discreet.strategies import "
-        "sampling; print(compiled(sampling.tracked)(0.5, 10))"
+        "from discreet.simulation.compile import compile_kernel; from discreet.strategies import "
+        "sampling; print(compile_kernel(sampling.count_tracked)(0.5, 10))"
     )
     environment = {
         **os.environ,
@@ -341,4 +341,4 @@ def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout == f"{sampling.count_tracked(0.5, 10)}\n", done.stderr
-    assert len(list(tmp_path.glob("discreet-*/kernels-*/*/sampling.tracked*.nbc"))) == 1
+    assert len(list(tmp_path.glob("discreet-*/kernels-*/*/sampling.count_tracked*.nbc"))) == 1
