@@ -54,7 +54,7 @@ def test_no_privacy_is_too_strong_to_be_noticed() -> None:
     assert check_reach(bet_se(0.05, 1.0), 2, 2000) is None
     found = check_reach(discreet.dp_se(0.001, 0.05), 200, 2000)
     assert found is not None
-    assert found.to_dict() == {"max_participants": 2000, "runs": 3, "people": 31_000_000}
+    assert found.to_dict() == {"max_participants": 2000, "runs": 3, "participants": 31_000_000}
 
 
 CASES: list[tuple[Strategy, int]] = [
@@ -87,7 +87,7 @@ def test_strategies_that_learn_from_every_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "arms", "people"),
+    ("strategy", "arms", "participants"),
     [
         (bet_se(0.05, 0.001), 201, 300),
         (discreet.adap_tt(0.001, 0.05), 29, 30),
