@@ -87,7 +87,7 @@ def test_strategies_that_learn_from_every_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "arms", "participants"),
+    ("strategy", "arms", "people"),
     [
         (bet_se(0.05, 0.001), 201, 300),
         (discreet.adap_tt(0.001, 0.05), 29, 30),
