@@ -112,23 +112,13 @@ def span(values: list[float]) -> str:
     return f"{middle(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def rows(data: dict[str, Any], strategy: str, levels: tuple[float, ...]) -> list[str]:
-    """The table of a strategy, a row an ε."""
+def make_table(data: dict[str, Any]) -> list[str]:
+    """Return the table of bet-se, a row an ε."""
     lines = ["| ε | same ε and γ = 10⁻⁶ | ρ = ε²/2 |", "|---" * 3 + "|"]
-    for epsilon in levels:
-        wanted = {"part": "epsilons", "strategy": strategy, "epsilon": epsilon}
+    for epsilon in EPSILONS:
+        wanted = {"part": "epsilons", "strategy": "bet-se", "epsilon": epsilon}
         shown = [span(ratios(data, way, **wanted)) for way in ("gamma", "rho")]
         lines.append(f"| {epsilon:g} | {' | '.join(shown)} |")
-    return lines
-
-
-def by_delta(data: dict[str, Any]) -> list[str]:
-    """The table over δ."""
-    lines = ["| δ | same ε and γ = 10⁻⁶ | ρ = ε²/2 |", "|---" * 3 + "|"]
-    for delta in DELTAS:
-        wanted = {"part": "deltas", "delta": delta}
-        shown = [span(ratios(data, way, **wanted)) for way in ("gamma", "rho")]
-        lines.append(f"| {delta:g} | {' | '.join(shown)} |")
     return lines
 
 
@@ -152,9 +142,7 @@ def wrong(data: dict[str, Any], strategy: str) -> tuple[int, int, int]:
 
 def show(data: dict[str, Any]) -> None:
     """The tables of the page, and what stands in its sentences."""
-    print("", *rows(data, "bet-se", EPSILONS), sep="\n")
-    print("", *by_delta(data), sep="\n")
-    print("", *rows(data, "adap-tt", PHASED_EPSILONS), sep="\n")
+    print("", *make_table(data), sep="\n")
     for strategy in PRESETS:
         print(f"{strategy}, wrong, unstopped, of:", *wrong(data, strategy))
 

@@ -409,6 +409,10 @@ FIGURES: dict[str, Callable[[], list[str]]] = {
         str(sum(cell["numbers"]["errors"] for cell in numbers_study.cells_of(OUTCOMES, "cells"))),
         spaced(OUTCOMES["runs"] * len(numbers_study.cells_of(OUTCOMES, "cells"))),
     ],
+    "numbers.misleading": lambda: [
+        f"{numbers_study.find_worst_error(OUTCOMES, delta):.1%}".replace("%", " %")
+        for delta in numbers_study.DELTAS
+    ],
     "numbers.yes_no": lambda: [f"{100 * max(cost_of_numbers('cells')) - 100:.0f}"],
     "numbers.levels": lambda: [str(math.ceil(100 * max(cost_of_numbers("local")) - 100))],
     "numbers.range": lambda: [

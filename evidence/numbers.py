@@ -6,7 +6,6 @@ Measures into numbers.json beside this file, then prints the tables of the secti
 """
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,63 +206,33 @@ def gain(cell: dict[str, Any]) -> float:
     return float(cell["yes-no"]["mean"] / cell["numbers"]["mean"])
 
 
-def people(found: dict[str, Any]) -> str:
-    """A mean with its standard error."""
-    return f"{found['mean']:,.0f} ± {found['sem']:,.0f}".replace(",", " ")
-
-
-def level_of(epsilon: float | None) -> str:
-    """As a table shows it."""
-    return "none" if epsilon is None else f"{epsilon:g}"
-
-
-def wide(data: dict[str, Any], part: str) -> list[str]:
-    """The table of the cells, or of those with local trust."""
-    lines = ["| arms | ε | at least | rounded to bits | as numbers | gain |", "|---" * 6 + "|"]
-    for cell in cells_of(data, part):
-        shown = [cell["instance"], level_of(cell["epsilon"]), f"{math.ceil(cell['floor'])}"]
-        shown += [people(cell[way]) for way in WAYS]
-        lines.append(f"| {' | '.join(shown)} | {gain(cell):.2f} |")
+def make_table(data: dict[str, Any], part: str) -> list[str]:
+    """Return the table of a part: participants with numbers, and how many times as many
+    bits take, for each instance and ε.
+    """
+    cells = cells_of(data, part)
+    epsilons = list(dict.fromkeys(cell["epsilon"] for cell in cells))
+    heads = ["no privacy" if level is None else f"ε = {level:g}" for level in epsilons]
+    lines = [f"| arms | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+    for name in dict.fromkeys(cell["instance"] for cell in cells):
+        row = [cell for cell in cells if cell["instance"] == name]
+        means = [f"{cell['numbers']['mean']:,.0f}".replace(",", " ") for cell in row]
+        gains = [f"{gain(cell):.2f}" for cell in row]
+        shown = [f"{mean} ({ratio})" for mean, ratio in zip(means, gains, strict=True)]
+        lines.append(f"| {name} | {' | '.join(shown)} |")
     return lines
 
 
-def ranges(data: dict[str, Any]) -> list[str]:
-    """What a wider range costs: a row a range, both ways at each ε."""
-    heads = [f"ε = {level:g}: bits | numbers" for level in RANGE_EPSILONS]
-    lines = [f"| range in ms | {' | '.join(heads)} |", "|---" * 7 + "|"]
-    for low, high in RANGES:
-        cells = [
-            cells_of(data, "ranges", range=[low, high], epsilon=level)[0]
-            for level in RANGE_EPSILONS
-        ]
-        means = [f"{cell[way]['mean']:,.0f}".replace(",", " ") for cell in cells for way in WAYS]
-        lines.append(f"| {low:g} to {high:g} | {' | '.join(means)} |")
-    return lines
-
-
-def misleading(data: dict[str, Any]) -> list[str]:
-    """The largest share of wrong runs over ε, for each δ."""
-    heads = [f"wrong at δ = {delta:g}" for delta in DELTAS]
-    lines = [f"| arms | {' | '.join(heads)} |", "|---" * 3 + "|"]
-    for name in MISLEADING:
-        worst = [
-            max(
-                row["wrong"] / (2 * data["runs"])
-                for row in data["errors"]
-                if (row["arms"], row["delta"]) == (name, delta)
-            )
-            for delta in DELTAS
-        ]
-        lines.append(f"| {name} | {' | '.join(f'{share:.1%}' for share in worst)} |")
-    return lines
+def find_worst_error(data: dict[str, Any], delta: float) -> float:
+    """Return the largest share of wrong runs at this δ, over misleading arms and ε."""
+    rows = [row for row in data["errors"] if row["delta"] == delta]
+    return float(max(row["wrong"] for row in rows) / (2 * data["runs"]))
 
 
 def show(data: dict[str, Any]) -> None:
     """The tables of the page, and what stands in its sentences."""
-    print("", *misleading(data), sep="\n")
     for part in ("cells", "local"):
-        print("", *wide(data, part), sep="\n")
-    print("", *ranges(data), sep="\n")
+        print("", *make_table(data, part), sep="\n")
     for part in ("cells", "local", "ranges", "spreads"):
         cells = cells_of(data, part)
         errors = sum(cell["numbers"]["errors"] for cell in cells)
