@@ -239,8 +239,12 @@ def _are_possible(replay: Replay, tally: PendingCounts) -> bool:
         return tally.waiting == 0
     if run.releases_each_answer:
         return tally.waiting == (tally.pending if run.is_finished else 0)
-    most = min(replay.count_awaited(), tally.pending)
-    return (1 if run.list_due() else 0) <= tally.waiting <= most
+    awaited, others = replay.count_awaited(), replay.count_unreleased() - replay.count_awaited()
+    # An assignment may complete a round of which all outcomes are in: the release is made
+    # with the next outcome, that of a participant who is not in the round.
+    is_made_later = others > 0 and tally.pending > 0
+    least = 1 if run.list_due() and not is_made_later else 0
+    return least <= tally.waiting <= min(awaited, tally.pending)
 
 
 def _are_possible_notes(replay: Replay, aside: PrivateNotes) -> bool:
