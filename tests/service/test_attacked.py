@@ -179,7 +179,7 @@ def test_a_form_of_separators_takes_no_longer_than_its_length_explains(
 @pytest.mark.parametrize(
     ("call", "body"),
     [
-        ("ask", {"people": [f"{number}{MARKS[199_000:200_980]}" for number in range(490)]}),
+        ("ask", {"participants": [f"{number}{MARKS[199_000:200_980]}" for number in range(490)]}),
         ("ask", {"site": MARKS}),
         ("unblind", {"id": "1-0123456789abcdef", "reason": MARKS}),
     ],
@@ -197,7 +197,7 @@ def test_texts_of_combining_marks_do_not_stop_the_service(
     content = json.dumps(body, ensure_ascii=False).encode()
     with behind(home) as base:
         path = f"{base}/api/v1/trials/colours"
-        httpx.post(f"{path}/ask", json={"person": "a"}, headers=bearer(secret))
+        httpx.post(f"{path}/ask", json={"participant": "a"}, headers=bearer(secret))
         started = time.process_time()
         answer = httpx.post(f"{path}/{call}", content=content, headers=bearer(secret), timeout=60)
         assert answer.status_code in (400, 422)

@@ -21,8 +21,8 @@ can be touched and moved one of width.
 PAGES = (
     *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/manage"),
     *("/t/dose/manage/drop-arm", "/t/dose/publish", "/t/dose/audit-trail", "/t/dose/report.html"),
-    *("/t/dose/desk", "/t/dose/desk/1", "/t/dose/desk/12", "/t/done/desk", "/t/local/desk/1"),
-    *("/t/blind/manage", "/t/blind/codes", "/t/blind/desk/1", "/p/done", "/t/fresh", "/a"),
+    *("/t/dose/site", "/t/dose/site/1", "/t/dose/site/12", "/t/done/site", "/t/local/site/1"),
+    *("/t/blind/manage", "/t/blind/codes", "/t/blind/site/1", "/p/done", "/t/fresh", "/a"),
     *("/api/docs", "/login"),
 )
 
@@ -98,7 +98,7 @@ def test_no_page_has_violations(place: Service, address: str, page: Any) -> None
 @pytest.mark.slow
 def test_a_participant_is_asked_without_violations(place: Service, address: str, page: Any) -> None:
     (one,) = place.home.trial("local").open_assignments()
-    secret, _ = place.home.tokens.make("link", "participant", "a test", "local", person=one.id)
+    secret, _ = place.home.tokens.make("link", "participant", "a test", "local", participant=one.id)
     page.goto(f"{address}{link_path(secret)}")
     page.get_by_label("Yes").first.wait_for()
     assert found_in(page) == []

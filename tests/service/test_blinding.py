@@ -116,7 +116,7 @@ def test_a_blinded_site_sees_no_trace_of_actions_on_arms(url: str) -> None:
     with far_away(url) as far:
         secret = far.token(SITE, trial="colours", site="Leeds")
         visit = Visit(far.base, secret)
-        pages = visit.get("/t/colours").text + visit.get("/t/colours/desk").text
+        pages = visit.get("/t/colours").text + visit.get("/t/colours/site").text
         words = (*ARMS, "pink", "dropped", "harm")
         assert not [word for word in words if re.search(rf"\b{word}\b", pages)]
         path = f"{far.base}/api/v1/trials/colours"

@@ -38,8 +38,8 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: AppState, clock: Cl
     """
     clocked = made(home, "clocked", deadline=DAY, release="scheduled", enrolment="continuous")
     silent, timeless = made(home, "silent", deadline=DAY), made(home, "timeless")
-    while people := clocked.ask(10).assignments:
-        clocked.tell_many({one.id: 1.0 for one in people})
+    while participants := clocked.ask(10).assignments:
+        clocked.tell_many({one.id: 1.0 for one in participants})
     silent.ask(40)
     timeless.ask(3)
     before = silent.status().head

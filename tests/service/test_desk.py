@@ -1,4 +1,4 @@
-"""A site's desk, as plain forms: what it shows, what it does once, what no address has
+"""A site's site, as plain forms: what it shows, what it does once, what no address has
 in it.
 """
 
@@ -16,7 +16,7 @@ from discreet.service.state import AppState
 from tests.support.served import Visit, behind
 
 ARMS = ["5 mg", "10 mg"]
-DESK = "/t/dose/desk"
+DESK = "/t/dose/site"
 ID = re.compile(r"\d+-[0-9a-f]{16}")
 
 
@@ -38,7 +38,7 @@ def start(home: AppState, **settings: Any) -> Trial:
 
 def staff(home: AppState, base: str, site: str | None = None) -> Visit:
     role = "manager" if site is None else "site"
-    secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
+    secret = home.tokens.make(f"{site} site", role, "test", site and "dose", site)[0]
     return Visit(base, secret)
 
 
@@ -52,7 +52,7 @@ def id_in(page: str) -> str:
     return found.group()
 
 
-def people(trial: Trial) -> int:
+def participants(trial: Trial) -> int:
     return trial.status().participants
 
 
@@ -61,41 +61,41 @@ def test_a_site_with_a_long_name_enrols_one_person_after_the_other(
     home: AppState, base: str, length: int
 ) -> None:
     """Its name leaves the key of each form whole."""
-    site = "L" * length
-    trial = start(home, sites=[site, "Lyon"])
-    desk = staff(home, base, site)
+    name = "L" * length
+    trial = start(home, sites=[name, "Lyon"])
+    site = staff(home, base, name)
     for number in (1, 2):
-        page = desk.get(DESK).text
-        first, again = (desk.send(f"{DESK}/enrol", page) for _ in range(2))
+        page = site.get(DESK).text
+        first, again = (site.send(f"{DESK}/enrol", page) for _ in range(2))
         assert first.url == again.url
-        assert people(trial) == number
+        assert participants(trial) == number
 
 
 def test_a_form_that_is_sent_again_enrols_once(home: AppState, base: str) -> None:
     trial = start(home)
-    desk = staff(home, base)
-    page = desk.get(DESK).text
-    first = desk.send(f"{DESK}/enrol", page)
-    again = desk.send(f"{DESK}/enrol", page)
+    site = staff(home, base)
+    page = site.get(DESK).text
+    first = site.send(f"{DESK}/enrol", page)
+    again = site.send(f"{DESK}/enrol", page)
     assert first.url == again.url
-    assert people(trial) == 1
+    assert participants(trial) == 1
     assert id_in(first.text) == id_in(again.text)
-    reloaded = desk.get(DESK).text
-    assert "Person 1 was enrolled a moment ago" in reloaded
+    reloaded = site.get(DESK).text
+    assert "Participant 1 was enrolled a moment ago" in reloaded
     assert f"<code>{short_code(id_in(first.text))}</code>" in reloaded
-    second = desk.send(f"{DESK}/enrol", reloaded)
+    second = site.send(f"{DESK}/enrol", reloaded)
     assert second.url != first.url
-    assert people(trial) == 2
+    assert participants(trial) == 2
     for one in (first.text, second.text):
-        mixed = desk.send(f"{DESK}/tell", one, once="a", outcome="1").text
+        mixed = site.send(f"{DESK}/tell", one, once="a", outcome="1").text
     assert "This page was already used for something else" in mixed
     assert "key" not in mixed.split('role="alert"')[1].split("</p>")[0]
 
 
 def test_no_address_has_more_in_it_than_a_number(home: AppState, base: str) -> None:
     start(home, returning="refuse")
-    page = enrol(staff(home, base), person="Ada Lovelace")
-    assert str(page.url).endswith("/t/dose/desk/1?said=enrolled")
+    page = enrol(staff(home, base), participant="Ada Lovelace")
+    assert str(page.url).endswith("/t/dose/site/1?said=enrolled")
     assert "Lovelace" not in page.text
     arm = re.search(r'<p class="arm">(.*?)</p>', page.text)
     assert arm is not None
@@ -105,48 +105,50 @@ def test_no_address_has_more_in_it_than_a_number(home: AppState, base: str) -> N
 
 def test_whoever_came_before_is_refused_in_words(home: AppState, base: str) -> None:
     trial = start(home, returning="refuse")
-    desk = staff(home, base)
-    enrol(desk, person="Ada")
-    found = enrol(desk, person=" Ada ")
+    site = staff(home, base)
+    enrol(site, participant="Ada")
+    found = enrol(site, participant=" Ada ")
     assert found.status_code == 422
-    assert "This person took part before, and cannot take part again." in found.text
+    assert "This participant took part before, and cannot take part again." in found.text
     assert "Ada" not in found.text
-    assert people(trial) == 1
+    assert participants(trial) == 1
 
 
 def test_a_lost_answer_is_found_by_its_key_and_nothing_is_done(home: AppState, base: str) -> None:
     trial = start(home)
-    desk, once = staff(home, base), "f" * 32
-    assert "did not reach the service" in desk.get(f"{DESK}?asked={once}").text
-    assert people(trial) == 0
-    made = desk.send(f"{DESK}/enrol", desk.get(DESK).text, once=once)
-    assert id_in(desk.get(f"{DESK}?asked={once}").text) == id_in(made.text)
-    assert people(trial) == 1
+    site, once = staff(home, base), "f" * 32
+    assert "did not reach the service" in site.get(f"{DESK}?asked={once}").text
+    assert participants(trial) == 0
+    made = site.send(f"{DESK}/enrol", site.get(DESK).text, once=once)
+    assert id_in(site.get(f"{DESK}?asked={once}").text) == id_in(made.text)
+    assert participants(trial) == 1
     other = staff(home, base, "Leeds")
     assert "did not reach the service" in other.get(f"{DESK}?asked={once}").text
 
 
 def test_outcomes_are_taken_once_and_corrected(home: AppState, base: str) -> None:
     trial = start(home)
-    desk = staff(home, base)
-    page = enrol(desk).text
-    assert "Person 1: the entry was saved." in desk.send(f"{DESK}/tell", page, outcome="1").text
+    site = staff(home, base)
+    page = enrol(site).text
+    assert (
+        "Participant 1: the entry was saved." in site.send(f"{DESK}/tell", page, outcome="1").text
+    )
     assert trial.status().pending == 0
-    again = desk.get(f"{DESK}/1").text
-    assert "The outcome of person 1 is already saved, or noted as missing." in again
+    again = site.get(f"{DESK}/1").text
+    assert "The outcome of participant 1 is already saved, or recorded as missing." in again
     assert "Save the outcome" not in again
-    said = [desk.send(f"{DESK}/tell", page, once=f"a{one}", outcome=one).text for one in "01"]
+    said = [site.send(f"{DESK}/tell", page, once=f"a{one}", outcome=one).text for one in "01"]
     assert all("an outcome was already told" in one for one in said)
-    assert "the outcome was corrected" in desk.send(f"{DESK}/amend", again, outcome="0").text
+    assert "the outcome was corrected" in site.send(f"{DESK}/amend", again, outcome="0").text
 
 
 @pytest.mark.parametrize("typed", ["", "a few", "1,5", "nan", "inf", "0x1", "150", "-1", "1_0"])
 def test_what_is_no_outcome_is_refused_in_words(home: AppState, base: str, typed: str) -> None:
     trial = start(home, range=(0.0, 100.0), strategy=bet_se(0.05, 1.0, outcomes="numbers"))
-    desk = staff(home, base)
-    page = enrol(desk).text
+    site = staff(home, base)
+    page = enrol(site).text
     assert "A number from 0 to 100; more is better." in page
-    found = desk.send(f"{DESK}/tell", page, outcome=typed)
+    found = site.send(f"{DESK}/tell", page, outcome=typed)
     assert found.status_code == 422
     assert trial.status().pending == 1
     words = re.search(r'<p class="wrong notice".*?>(.*?)</p>', found.text)
@@ -156,39 +158,39 @@ def test_what_is_no_outcome_is_refused_in_words(home: AppState, base: str, typed
 
 def test_missing_needs_a_tick(home: AppState, base: str) -> None:
     trial = start(home)
-    desk = staff(home, base)
-    page = enrol(desk).text
-    assert desk.send(f"{DESK}/tell", page).status_code == 422
+    site = staff(home, base)
+    page = enrol(site).text
+    assert site.send(f"{DESK}/tell", page).status_code == 422
     assert trial.status().pending == 1
-    assert "the entry was saved" in desk.send(f"{DESK}/tell", page, sure="yes").text
+    assert "the entry was saved" in site.send(f"{DESK}/tell", page, sure="yes").text
     assert trial.status().pending == 0
 
 
 def test_a_new_id_makes_the_old_one_useless(home: AppState, base: str) -> None:
     start(home)
-    desk = staff(home, base)
-    page = enrol(desk).text
-    found = desk.send(f"{DESK}/reissue", page)
+    site = staff(home, base)
+    page = enrol(site).text
+    found = site.send(f"{DESK}/reissue", page)
     assert "there is a new id" in found.text
     assert id_in(found.text) != id_in(page)
-    assert id_in(desk.send(f"{DESK}/reissue", page).text) == id_in(found.text)
-    old = desk.send(f"{DESK}/tell", page, outcome="1")
+    assert id_in(site.send(f"{DESK}/reissue", page).text) == id_in(found.text)
+    old = site.send(f"{DESK}/tell", page, outcome="1")
     assert old.status_code == 422
     assert "There is no assignment" in old.text
 
 
 def test_an_arm_is_made_known_with_a_reason(home: AppState, base: str) -> None:
     trial = start(home, blinding="codes")
-    desk = staff(home, base)
-    page = enrol(desk).text
+    site = staff(home, base)
+    page = enrol(site).text
     assert not any(f">{arm}<" in page for arm in ARMS)
-    assert desk.send(f"{DESK}/unblind", page, reason="").status_code == 422
-    shown = desk.send(f"{DESK}/unblind", page, reason="a fall")
+    assert site.send(f"{DESK}/unblind", page, reason="").status_code == 422
+    shown = site.send(f"{DESK}/unblind", page, reason="a fall")
     assert any(f'<strong class="arm">{arm}</strong>' in shown.text for arm in ARMS)
     assert not any(arm.replace(" ", "") in str(shown.url) for arm in ARMS)
     act = trial.status().actions[-1]
     assert (act.action, act.about, act.reason) == ("unblind", 1, "a fall")
-    desk.send(f"{DESK}/unblind", page, reason="a fall")
+    site.send(f"{DESK}/unblind", page, reason="a fall")
     assert len(trial.status().actions) == 1
 
 
@@ -198,7 +200,7 @@ def test_a_site_sees_and_tells_its_own_people_only(home: AppState, base: str) ->
     page = enrol(leeds).text
     assert "Enrolled just now at Leeds." in page
     assert "No outcome is awaited at Lyon." in lyon.get(DESK).text
-    assert 'href="/t/dose/desk/1"' in leeds.get(DESK).text
+    assert 'href="/t/dose/site/1"' in leeds.get(DESK).text
     assert lyon.get(f"{DESK}/1").status_code == 422
     assert id_in(page) not in lyon.get(f"{DESK}/1").text
     for form in ("tell", "amend", "reissue", "unblind"):
@@ -211,14 +213,14 @@ def test_a_site_sees_and_tells_its_own_people_only(home: AppState, base: str) ->
 
 def test_an_operator_picks_the_site(home: AppState, base: str) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
-    desk = staff(home, base)
-    assert enrol(desk).status_code == 422
-    assert enrol(desk, site="Paris").status_code == 422
-    found = enrol(desk, site="Lyon")
-    assert str(found.url).endswith("/desk/1?said=enrolled&site=Lyon")
+    site = staff(home, base)
+    assert enrol(site).status_code == 422
+    assert enrol(site, site="Paris").status_code == 422
+    found = enrol(site, site="Lyon")
+    assert str(found.url).endswith("/site/1?said=enrolled&site=Lyon")
     assert [site.participants for site in trial.status().sites] == [0, 1]
     assert 'value="Lyon"' in found.text
-    assert desk.get(f"{DESK}?site=Paris").status_code == 422
+    assert site.get(f"{DESK}?site=Paris").status_code == 422
 
 
 def test_what_is_waited_for_is_said(home: AppState, base: str) -> None:
@@ -227,7 +229,7 @@ def test_what_is_waited_for_is_said(home: AppState, base: str) -> None:
     asked = trial.ask(200, site="Leeds")
     full = enrol(leeds)
     assert full.status_code == 200
-    assert "the button enrols another person" not in full.text
+    assert "the button enrols another participant" not in full.text
     waits = re.search(r"This round is full. (\d+) outcomes must come in", full.text)
     assert waits is not None
     assert int(waits.group(1)) == len(asked.assignments)
@@ -239,7 +241,7 @@ def test_what_is_waited_for_is_said(home: AppState, base: str) -> None:
     trial.manage("stop", "no money")
     over = leeds.get(DESK).text
     assert "The trial is over" in over
-    assert "Enrol the next person" not in over
+    assert "Enrol the next participant" not in over
 
 
 def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(
@@ -259,54 +261,56 @@ def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(
         assert "awaited elsewhere" not in page.text
     trial.tell_many({one.id: 1.0 for one in asked[1:]})
     one = enrol(lyon).text
-    assert "One outcome must come in before the next person can be enrolled. It is awaited" in one
+    assert (
+        "One outcome must come in before the next participant can be enrolled. It is awaited" in one
+    )
     assert "awaited elsewhere" not in enrol(leeds).text
 
 
 def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: AppState, base: str) -> None:
     trial = start(home, max_participants=2)
-    desk = staff(home, base)
-    before = desk.get(DESK).text
+    site = staff(home, base)
+    before = site.get(DESK).text
     trial.ask(2)
-    for page in (desk.get(DESK).text, desk.send(f"{DESK}/enrol", before).text):
-        assert "The maximum of 2 people is reached: nobody else can be enrolled." in page
-        assert "Enrol the next person" not in page
+    for page in (site.get(DESK).text, site.send(f"{DESK}/enrol", before).text):
+        assert "The maximum of 2 participants is reached: nobody else can be enrolled." in page
+        assert "Enrol the next participant" not in page
         assert "must come in before" not in page
 
 
 def test_the_table_says_since_when_and_until_when(home: AppState, base: str) -> None:
     start(home, deadline=3 * 86400.0)
-    desk = staff(home, base)
-    enrol(desk)
-    assert re.search(r">just now</td>\s*<td[^>]*>in 3 days</td>", desk.get(DESK).text)
+    site = staff(home, base)
+    enrol(site)
+    assert re.search(r">just now</td>\s*<td[^>]*>in 3 days</td>", site.get(DESK).text)
 
 
 def test_people_are_found_by_number_code_and_id(home: AppState, base: str) -> None:
     start(home)
-    desk = staff(home, base)
-    id = id_in(enrol(desk).text)
-    page = desk.get(DESK).text
+    site = staff(home, base)
+    id = id_in(enrol(site).text)
+    page = site.get(DESK).text
     short = short_code(id)
     spaced = [short.replace("-", gap) for gap in (" ", " - ", "--")]
     for typed in ("1", f" {short} ", short.upper(), *spaced, id):
-        assert str(desk.send(f"{DESK}/find", page, code=typed).url).endswith("/desk/1")
+        assert str(site.send(f"{DESK}/find", page, code=typed).url).endswith("/site/1")
     for typed in ("2", "0", "-1", "Ada", "9" * 30, "20417"):
-        refused = desk.send(f"{DESK}/find", page, code=typed)
+        refused = site.send(f"{DESK}/find", page, code=typed)
         assert refused.status_code == 422
         notice = refused.text.partition('role="alert"')[2].partition("</p>")[0]
         assert "number in the trial, " in notice
-        assert "20417" not in refused.text, "it may be the number of a person elsewhere"
+        assert "20417" not in refused.text, "it may be the number of a participant elsewhere"
     another = f"{short[:-1]}{'0' if short[-1] != '0' else '1'}"
     for typed in (another, short[:-1], f"0{short}", f"{short}ffff", f"{id}0", "1-"):
-        refused = desk.send(f"{DESK}/find", page, code=typed)
+        refused = site.send(f"{DESK}/find", page, code=typed)
         assert refused.status_code == 422, typed
         assert "another id: compare what you typed" in refused.text
 
 
 def test_a_number_is_that_in_the_trial_and_nothing_else(home: AppState, base: str) -> None:
-    """By what else a site knows a person is an identifier."""
+    """By what else a site knows a participant is an identifier."""
     start(home, returning="refuse")
-    page = enrol(staff(home, base), person="Ada").text + staff(home, base).get(DESK).text
+    page = enrol(staff(home, base), participant="Ada").text + staff(home, base).get(DESK).text
     words = re.sub(r"<[^>]*>", " ", page)
     assert "An identifier from your own files, or a name." in words
     assert re.findall(r"[Nn]umbers?\b.{14}", words) == ["Number in the trial,"]
@@ -314,9 +318,9 @@ def test_a_number_is_that_in_the_trial_and_nothing_else(home: AppState, base: st
 
 def test_forms_need_the_key_of_the_login(home: AppState, base: str) -> None:
     trial = start(home)
-    desk = staff(home, base)
-    assert desk.send(f"{DESK}/enrol", desk.get(DESK).text, key="0" * 64).status_code == 422
-    assert people(trial) == 0
+    site = staff(home, base)
+    assert site.send(f"{DESK}/enrol", site.get(DESK).text, key="0" * 64).status_code == 422
+    assert participants(trial) == 0
 
 
 def test_viewers_and_strangers_have_no_desk(home: AppState, base: str) -> None:
@@ -324,21 +328,21 @@ def test_viewers_and_strangers_have_no_desk(home: AppState, base: str) -> None:
     monitor = Visit(base, home.tokens.make("v", "monitor", "test", "dose")[0])
     assert monitor.get(DESK).status_code == monitor.get(f"{DESK}/1").status_code == 403
     stranger = httpx.get(base + DESK, follow_redirects=True)
-    assert str(stranger.url).endswith("/login?to=%2Ft%2Fdose%2Fdesk")
+    assert str(stranger.url).endswith("/login?to=%2Ft%2Fdose%2Fsite")
 
 
 def test_names_that_are_markup_stay_text(home: AppState, base: str) -> None:
-    site = "<b>'\"&amp;?#/"
-    start(home, sites=[site, "Lyon"], question="<script>alert(1)</script> & you?")
-    desk = staff(home, base)
-    found = enrol(desk, site=site)
+    name = "<b>'\"&amp;?#/"
+    start(home, sites=[name, "Lyon"], question="<script>alert(1)</script> & you?")
+    site = staff(home, base)
+    found = enrol(site, site=name)
     assert found.status_code == 200
     assert "<b>" not in found.text
     assert "<script>alert" not in found.text
     assert "&lt;script&gt;alert" in found.text
     assert (
-        "Person 1: the entry was saved."
-        in desk.send(f"{DESK}/tell", found.text.replace(site, ""), site="", outcome="1").text
+        "Participant 1: the entry was saved."
+        in site.send(f"{DESK}/tell", found.text.replace(name, ""), site="", outcome="1").text
     )
 
 
@@ -374,20 +378,20 @@ def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
 
 def test_an_answer_under_local_trust_is_invited_not_told(home: AppState, base: str) -> None:
     trial = start(home, strategy=ctb_tt(1.0, 0.1))
-    desk = staff(home, base)
-    page = enrol(desk).text
-    assert 'Invite<span class="unseen"> person 1</span>' in desk.get(DESK).text
-    assert 'action="/t/dose/desk/tell"' not in page
-    raw = desk.send(f"{DESK}/answer", page, response="1")
+    site = staff(home, base)
+    page = enrol(site).text
+    assert 'Invite<span class="unseen"> participant 1</span>' in site.get(DESK).text
+    assert 'action="/t/dose/site/tell"' not in page
+    raw = site.send(f"{DESK}/answer", page, response="1")
     assert raw.status_code == 422
     assert trial.status().pending == 1
-    link = desk.send(f"{DESK}/invite", page, days="2")
+    link = site.send(f"{DESK}/invite", page, days="2")
     assert re.search(rf"{base}/a#discreet_[\w-]{{43}}", link.text)
     assert "valid for 2 days" in link.text
     assert "opened on this machine only" in link.text
-    assert desk.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
+    assert site.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
     assert trial.status().pending == 0
-    after = desk.send(f"{DESK}/invite", page, days="2")
+    after = site.send(f"{DESK}/invite", page, days="2")
     assert after.status_code == 422
     assert "not waiting for an answer" in after.text.lower()
 
@@ -414,18 +418,18 @@ def test_a_form_of_a_login_that_has_ended_says_so_and_leads_back(
 ) -> None:
     """A browser forgets a login of its own accord when its time is over."""
     trial = start(home, sites=["Leeds"])
-    desk = staff(home, base, "Leeds")
-    person, page = enrol(desk).text, desk.get(DESK).text
+    site = staff(home, base, "Leeds")
+    participant, page = enrol(site).text, site.get(DESK).text
     home.tokens.revoke(1, "test")
     if not kept:
-        desk.cookies = {}
-    enrolled = desk.send(f"{DESK}/enrol", page)
-    told = desk.send(f"{DESK}/tell", person, id=id_in(person), outcome="1")
+        site.cookies = {}
+    enrolled = site.send(f"{DESK}/enrol", page)
+    told = site.send(f"{DESK}/tell", participant, id=id_in(participant), outcome="1")
     for answer, nothing in ((enrolled, "nobody was enrolled"), (told, "nothing was done")):
         assert answer.status_code == 403
         ended = "Your login has ended, because it expired or its token was revoked"
         assert f"{ended}, and {nothing}: log in" in answer.text
         assert "bearer" not in answer.text
-        assert 'href="/login?to=%2Ft%2Fdose%2Fdesk"' in answer.text
-    assert people(trial) == 1
+        assert 'href="/login?to=%2Ft%2Fdose%2Fsite"' in answer.text
+    assert participants(trial) == 1
     assert trial.status().pending == 1

@@ -1,4 +1,4 @@
-"""The desk and the participant's page in a real browser: through a bad connection, by
+"""The site and the participant's page in a real browser: through a bad connection, by
 double clicks, at two sites at once, on a phone; and what leaves a participant's device.
 """
 
@@ -27,9 +27,9 @@ from tests.support.served import behind
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
-DESK = "/t/dose/desk"
+DESK = "/t/dose/site"
 STAFF = Principal(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
-ENROL = "Enrol the next person"
+ENROL = "Enrol the next participant"
 TOO_LOW = """() => [...document.querySelectorAll("a, button, input, select, summary")]
   .map((one) => (one.matches("[type=radio], [type=checkbox]") ? one.closest("label") : one))
   .filter((one) => one.checkVisibility() && !one.matches(".skip"))
@@ -73,13 +73,13 @@ def start(home: AppState, **settings: Any) -> Trial:
 def log_in(home: AppState, base: str, page: "Page", site: str | None = None) -> None:
     """Without the page for that, which has tests of its own."""
     role = MANAGER if site is None else SITE
-    secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
+    secret = home.tokens.make(f"{site} site", role, "test", site and "dose", site)[0]
     page.request.post(f"{base}/login", form={"secret": secret, "to": "/"}, max_redirects=0)
     page.goto(base + DESK)
 
 
 def shown(page: "Page") -> tuple[str, str]:
-    """The arm and the id on a person's page."""
+    """The arm and the id on a participant's page."""
     page.wait_for_selector(".assignment")
     return page.inner_text(".card .arm"), page.locator(".assignment .whole").text_content() or ""
 
@@ -92,24 +92,24 @@ ENTERED = """[...document.querySelectorAll("[name=outcome]")]
   .map((one) => (one.type === "radio" ? one.checked : one.value))"""
 
 
-# --- the desk -------------------------------------------------------------------------
+# --- the site -------------------------------------------------------------------------
 
 
 def test_enrol_and_tell(home: AppState, base: str, page: "Page") -> None:
     trial = start(home, question="Is the pain gone?", returning="refuse")
     log_in(home, base, page)
-    page.get_by_label("Who is it?").fill("Ada")
+    page.get_by_label("Identifier").fill("Ada")
     page.get_by_role("button", name=ENROL).dblclick()
     arm, id = shown(page)
     assert arm in trial.protocol.arms
     assert trial.status().participants == 1
     assert page.url == f"{base}{DESK}/1?said=enrolled"
-    assert page.evaluate("document.activeElement.textContent") == "Person 1: enrolled."
+    assert page.evaluate("document.activeElement.textContent") == "Participant 1: enrolled."
     assert trial.as_user("a test").find_assignment(1).id == id
     page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
     page.get_by_role("button", name="Save the outcome").click()
-    said(page, "Person 1: the entry was saved.")
-    assert page.url == f"{base}{DESK}?said=taken&person=1"
+    said(page, "Participant 1: the entry was saved.")
+    assert page.url == f"{base}{DESK}?said=taken&participant=1"
     assert trial.status().pending == 0
     page.reload()
     assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
@@ -133,7 +133,7 @@ def test_an_entered_outcome_is_not_restored(
             page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
         if saves:
             page.get_by_role("button", name="Save the outcome").click()
-            said(page, "Person 1: the entry was saved.")
+            said(page, "Participant 1: the entry was saved.")
         else:
             page.goto(base + DESK)
         page.go_back()
@@ -170,9 +170,9 @@ def test_an_answer_that_is_lost_enrols_once(
             else:
                 route.continue_()
 
-        page.route("**/desk/enrol", lose)
+        page.route("**/site/enrol", lose)
         if named:
-            page.get_by_label("Who is it?").fill("Ada")
+            page.get_by_label("Identifier").fill("Ada")
         page.get_by_role("button", name=ENROL).click()
         said(page, "No connection: trying again.")
         shown(page)
@@ -202,7 +202,7 @@ def test_a_login_that_has_ended_leads_to_another_one(
             route.abort()
 
         if before:
-            page.route("**/desk/enrol", lose)
+            page.route("**/site/enrol", lose)
         else:
             home.tokens.revoke(1, "test")
         page.get_by_role("button", name=ENROL).click()
@@ -244,20 +244,20 @@ def test_after_a_reload_the_same_press_is_shown(
                 route.fetch(max_redirects=0)
             route.abort()
 
-        page.route("**/desk/enrol", lose)
+        page.route("**/site/enrol", lose)
         if named:
-            page.get_by_label("Who is it?").fill("Ada Lovelace")
+            page.get_by_label("Identifier").fill("Ada Lovelace")
         page.get_by_role("button", name=ENROL).click()
         said(page, "No connection")
         stored = json.loads(page.evaluate("JSON.stringify(sessionStorage)"))
         assert [set(json.loads(one)) for one in stored.values()] == [{"path", "once"}]
         assert "Lovelace" not in json.dumps(stored)
-        page.unroute("**/desk/enrol")
+        page.unroute("**/site/enrol")
         page.reload()
         if named and not arrives:
             said(page, "Your last click did not arrive")
             assert trial.status().participants == 0
-            page.get_by_label("Who is it?").fill("Ada Lovelace")
+            page.get_by_label("Identifier").fill("Ada Lovelace")
             page.get_by_role("button", name=ENROL).click()
         assert shown(page)[1] == trial.as_user("a test").find_assignment(1).id
         assert trial.status().participants == 1
@@ -272,18 +272,18 @@ def test_what_is_under_way_for_one_person_is_not_sent_for_another(
     with another(browser) as page:
         log_in(home, base, page)
         page.goto(f"{base}{DESK}/1")
-        page.route("**/desk/tell", lambda route: (route.fetch(max_redirects=0), route.abort()))
+        page.route("**/site/tell", lambda route: (route.fetch(max_redirects=0), route.abort()))
         page.locator("input[name=outcome]").first.check()
         page.get_by_role("button", name="Save the outcome").click()
         said(page, "No connection")
-        page.unroute("**/desk/tell")
+        page.unroute("**/site/tell")
         page.goto(f"{base}{DESK}/2")
         page.locator("input[name=outcome]").first.check()
         page.get_by_role("button", name="Save the outcome").click()
-        said(page, "Person 2: the entry was saved.")
+        said(page, "Participant 2: the entry was saved.")
         assert trial.status().pending == 0
         page.goto(f"{base}{DESK}/1")
-        said(page, "The outcome of person 1 is already saved")
+        said(page, "The outcome of participant 1 is already saved")
         assert page.get_by_role("button", name="Save the outcome").count() == 0
 
 
@@ -325,7 +325,7 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
         assert sent == []
         field.fill("62.5")
         page.get_by_role("button", name="Save the outcome").click()
-        said(page, "Person 1: the entry was saved.")
+        said(page, "Participant 1: the entry was saved.")
         assert trial.status().pending == 0
 
 
@@ -336,11 +336,11 @@ def test_what_was_typed_stays_when_it_is_refused(
     trial.ask(participant="Ada")
     with another(browser) as page:
         log_in(home, base, page)
-        page.get_by_label("Who is it?").fill("Ada")
+        page.get_by_label("Identifier").fill("Ada")
         page.get_by_role("button", name=ENROL).click()
-        said(page, "This person took part before")
-        assert page.get_by_label("Who is it?").input_value() == "Ada"
-        page.get_by_label("Who is it?").fill("Grace")
+        said(page, "This participant took part before")
+        assert page.get_by_label("Identifier").input_value() == "Ada"
+        page.get_by_label("Identifier").fill("Grace")
         page.get_by_role("button", name=ENROL).click()
         assert shown(page)[1].startswith("2-")
 
@@ -364,7 +364,7 @@ def test_nothing_is_wider_than_a_phone(home: AppState, base: str, browser: Start
 def test_whatever_a_desk_has_can_be_touched(
     home: AppState, base: str, browser: Started, strategy: Strategy
 ) -> None:
-    """Also where names are long, and the numbers of people too."""
+    """Also where names are long, and the numbers of participants too."""
     site = "a hospital with a long name, and with wards that have one too"
     trial = Trial.create(home.url, "dose", ["a", "b"], strategy, 5000, sites=[site, "Lyon"])
     trial.ask(3, site=site)
@@ -391,7 +391,7 @@ def test_whatever_a_desk_has_can_be_touched(
 
 
 def invited(home: AppState, base: str, trial: Trial) -> str:
-    """A link for the next person."""
+    """A link for the next participant."""
     id = trial.ask().assignments[0].id
     return base + link_path(invite(home, STAFF, "dose", id, 1.0)[0])
 
@@ -433,16 +433,16 @@ def test_another_person_s_link_in_the_same_tab_is_theirs(
     trial = local(home, ctb_tt(1.0, 0.1))
     links = [invited(home, base, trial) for _ in range(3)]
     page.goto(links[0])
-    said(page, "You are person 1")
+    said(page, "You are participant 1")
     for number, link in enumerate(links[1:], 2):
         page.goto(link)
-        said(page, f"You are person {number}")
+        said(page, f"You are participant {number}")
         assert page.url == f"{base}/a", "the secret is not left in the address"
         page.get_by_label("Yes").first.check()
         page.get_by_role("button", name="Randomise my answer").click()
         page.get_by_role("button", name="Send it").click()
         said(page, "Thank you: your answer was taken")
-        assert page.inner_text("#receipt-person") == str(number)
+        assert page.inner_text("#receipt-participant") == str(number)
     assert len(trial.open_assignments()) == 1
 
 
@@ -461,7 +461,7 @@ def test_the_raw_outcome_stays_on_the_device(
     home: AppState, base: str, page: "Page", caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """A planted outcome is looked for in all that leaves the page, is stored, logged or
-    kept, while a person looks at everything, makes a mistake, starts over and answers.
+    kept, while a participant looks at everything, makes a mistake, starts over and answers.
     """
     caplog.set_level(logging.DEBUG)
     planted = "7.2512345"
@@ -627,13 +627,13 @@ def test_gaussian_answers_and_links_that_are_over(home: AppState, base: str, pag
 
 
 def test_the_odds_of_what_the_server_received(home: AppState, base: str, page: "Page") -> None:
-    """1500 people who would say yes and 1500 who would say no, by the page's own script
+    """1500 participants who would say yes and 1500 who would say no, by the page's own script
     and the system's randomness. Each count lies in its exact bounds but once in 10^6,
     and no event shows a larger ε than the promised one but once in 10^6.
     """
-    people, epsilon, level = 3000, 0.5, 1e-6
-    trial = local(home, ctb_tt(epsilon, 1e-12), max_participants=people)
-    ids = [one.id for one in trial.ask(people).assignments]
+    participants, epsilon, level = 3000, 0.5, 1e-6
+    trial = local(home, ctb_tt(epsilon, 1e-12), max_participants=participants)
+    ids = [one.id for one in trial.ask(participants).assignments]
     secret = home.tokens.make("op", MANAGER, "test")[0]
     page.goto(f"{base}/a")
     code = """async ([ids, epsilon, secret]) => {
@@ -650,10 +650,10 @@ def test_the_odds_of_what_the_server_received(home: AppState, base: str, page: "
     }"""
     assert page.evaluate(code, [ids, epsilon, secret]) == 200
     received = {number: bit for number, bit in answers(trial)}
-    assert len(received) == people
+    assert len(received) == participants
     yes = sum(bit for number, bit in received.items() if (number - 1) % 4 < 2)
     no = sum(received.values()) - yes
-    half, truth = people // 2, 1 / (1 + math.exp(-epsilon))
+    half, truth = participants // 2, 1 / (1 + math.exp(-epsilon))
     for hits, chance in ((yes, truth), (no, 1 - truth)):
         low, high = binom.ppf(level / 2, half, chance), binom.isf(level / 2, half, chance)
         assert low <= hits <= high

@@ -68,7 +68,7 @@ def test_a_change_is_told_at_once(service: Service, monkeypatch: pytest.MonkeyPa
     with listening(service, service.secret) as lines:
         first, said = event(lines)
         status = httpx.get(f"{service.base_url}/api/v1/trials/dose", headers=service.headers).json()
-        assert said == {"head": status["head"], "people": 0, "state": "goes on"}
+        assert said == {"head": status["head"], "participants": 0, "state": "goes on"}
         ask(service)
         second, said = event(lines)
         assert said["participants"] == 1
@@ -184,13 +184,13 @@ def test_many_viewers_cost_one_computation(
         who = f"Authorization: Bearer {service.secret}\r\nCookie: {LOGIN_COOKIE}={login}"
         head = f"Host: here\r\n{who}\r\n\r\n"
         writer.write(f"GET /api/v1/trials/dose/events HTTP/1.1\r\n{head}".encode())
-        for wanted in (b'"people":0', b'"people":1'):
+        for wanted in (b'"participants":0', b'"participants":1'):
             await reader.readuntil(wanted)
             told.release()
         writer.close()
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(f"GET /api/v1/trials/dose HTTP/1.1\r\n{head}".encode())
-        await reader.readuntil(b'"people":1')
+        await reader.readuntil(b'"participants":1')
         writer.write(f"GET /t/dose HTTP/1.1\r\n{head}".encode())
         await reader.readuntil(b"</html>")
         writer.close()

@@ -61,10 +61,10 @@ def test_it_is_shown_with_its_label_to_those_who_see_results(place: Service) -> 
     for role in ("manager", "monitor", "site"):
         text = forecast_on(place, "/t/dose", role, "dose")
         assert trial_text.LABEL in text
-        assert "without an answer" in text
-        assert "people a day" not in text
+        assert "without a conclusion" in text
+        assert "participants a day" not in text
     listed = place.visit("monitor", "dose").get("/").text
-    assert re.search(r'May take in all" class="free">(about )?[\d,]+ ', listed)
+    assert re.search(r'Forecast" class="free">(about )?[\d,]+ ', listed)
     assert "Nothing about it is guaranteed" in listed
 
 
@@ -76,7 +76,9 @@ def test_a_blinded_site_learns_nothing_from_it(place: Service) -> None:
         text = site.get(path).text
         assert TAKES not in text
         assert "simulated continuations of" not in text
-        assert f"of {trial.status().max_participants:,} people without an answer" not in text
+        assert (
+            f"of {trial.status().max_participants:,} participants without a conclusion" not in text
+        )
     assert "May take" not in site.get("/").text
 
 
@@ -92,8 +94,8 @@ def test_the_pace_is_the_operators_unless_the_record_tells_times(
     forecast_on(place, "/t/dose", "monitor", "dose")
     monkeypatch.setattr(trial_text, "SOON", 0.0)
     monkeypatch.setattr(trial_text, "PACES", OnceCache[float | None](256, seconds=60.0))
-    assert "people a day" not in place.visit("monitor", "dose").get("/t/dose").text
-    assert "people a day" in place.visit("manager", "dose").get("/t/dose").text
+    assert "participants a day" not in place.visit("monitor", "dose").get("/t/dose").text
+    assert "participants a day" in place.visit("manager", "dose").get("/t/dose").text
     assert trial_text.pace_of(place.home, place.home.trial("timed"), Principal()) is not None
 
 

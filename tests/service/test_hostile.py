@@ -123,7 +123,7 @@ def filled(path: str, value: str) -> str:
 
 def test_the_fields_are_found(caller: Caller) -> None:
     assert {"outcome", "code", "arms", "reason", "days", "secret", "key", "once"} <= {*FIELDS}
-    assert ("POST", "/t/{name}/desk/tell") in paths(caller)
+    assert ("POST", "/t/{name}/site/tell") in paths(caller)
     assert len(paths(caller)) > 50
 
 
@@ -223,14 +223,14 @@ def test_a_long_field_of_a_form_is_refused_before_it_is_read(
     caller: Caller, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = {"key": form_key(caller.login), "id": "1-00000000", field: "9" * 300_000 + "x"}
-    assert caller.send("POST", "/t/dose/desk/tell", data=form, headers=caller.cookie) == 413
+    assert caller.send("POST", "/t/dose/site/tell", data=form, headers=caller.cookie) == 413
 
 
 def spent(caller: Caller, text: str) -> float:
     """Processor seconds of one call of each kind with a long text."""
     started = time.process_time()
     form = {"key": form_key(caller.login), "id": "1-0", "outcome": text, "arms": text}
-    caller.send("POST", "/t/dose/desk/tell", data=form, headers=caller.cookie)
+    caller.send("POST", "/t/dose/site/tell", data=form, headers=caller.cookie)
     for name in ("outcomes", "answers"):
         body = json.dumps({name: {text: text}})
         path = f"{PREFIX}/trials/dose/{'tell' if name == 'outcomes' else 'answer'}"

@@ -92,4 +92,4 @@ def test_answers_leave_whole_and_in_order(tmp_path: Path) -> None:
         assert one.endswith(b"\r\n\r\n")
         assert b"content-length: 0" not in one
     assert status.count(b"connection: close") == 1
-    assert b'"people":1' in status
+    assert b'"participants":1' in status

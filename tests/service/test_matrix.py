@@ -39,7 +39,7 @@ def secrets(service: Service) -> dict[str, str]:
     id = service.home.trial("dose").ask(site="x").assignments[0].id
     assert parse_number(id) == 1
     scope = {SITE: {"trial": "dose", "site": "x"}}
-    scope[PARTICIPANT] = {"trial": "dose", "person": id}
+    scope[PARTICIPANT] = {"trial": "dose", "participant": id}
     made = {role: service.token(role, **scope.get(role, {})) for role in ROLES}
     made[ELSEWHERE] = service.token(MANAGER, trial="other")
     return made | {STRANGER: "discreet_" + "A" * 43}

@@ -87,10 +87,10 @@ def test_the_pages_do_the_same_calls(service: Service, caplog: pytest.LogCapture
     caplog.set_level(logging.INFO, "discreet.service")
     visit = Visit(service.base_url, service.secret)
     given = {"colours": {"outcome": "1"}, "local": {"response": str(respond(1.0, 1.0))}}
-    paths = {"colours": "/t/colours/desk/tell", "local": "/t/local/desk/answer"}
+    paths = {"colours": "/t/colours/site/tell", "local": "/t/local/site/answer"}
 
     def send(name: str, fields: dict[str, str], id: str) -> list[str]:
-        page = visit.get(f"/t/{name}/desk/{id.split('-', maxsplit=1)[0]}").text
+        page = visit.get(f"/t/{name}/site/{id.split('-', maxsplit=1)[0]}").text
         assert "/miss" not in page
         found = visit.post(paths[name], hidden(page, paths[name]) | fields)
         assert found.status_code == 200

@@ -95,7 +95,7 @@ def test_calls_of_programs_are_noted(url: str) -> None:
                 assert client.post("/trials/dose/invite", json={"id": one.id}).status_code == 200
                 assert client.post(f"/tokens/{made}/revoke").status_code == 200
         found = [one for one in noted(trial, 100) if one[0] == "the tests' manager"]
-        assert [(call, people) for _, call, _, people in found if call != "open"] == [
+        assert [(call, participants) for _, call, _, participants in found if call != "open"] == [
             *((f"token create {made}", 0), ("publish", 0), ("unpublish", 0)),
             *(("invite", 1), (f"token revoke {made}", 0)),
         ]

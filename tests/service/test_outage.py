@@ -1,7 +1,7 @@
 """Servers killed under load, on both stores: clients repeat what was not answered, and
 nothing is lost or done twice.
 
-Found too, but not quickly: people who are in, in a transaction of their own, before the
+Found too, but not quickly: participants who are in, in a transaction of their own, before the
 answer to their request is kept.
 """
 
@@ -18,7 +18,7 @@ from tests.support.outage import Plant, outage, problems
 
 @pytest.mark.slow
 def test_servers_are_killed_under_load(url: str, tmp_path: Path) -> None:
-    log, found = outage(url, tmp_path, "exact", kills=5, people=30)
+    log, found = outage(url, tmp_path, "exact", kills=5, participants=30)
     assert found + problems(url, log) == []
     log.close()
 
@@ -43,11 +43,11 @@ def lying() -> None:
 @pytest.mark.parametrize("plant", [keys_of_its_own, lying])
 def test_planted_mistakes_are_found(plant: Plant, tmp_path: Path) -> None:
     """A client that notices ends it. One answer in ten is asked for again at another
-    server, and for 600 people there are more than 200 answers: that none of them is has
+    server, and for 600 participants there are more than 200 answers: that none of them is has
     a probability below 1e-9.
     """
     url = f"sqlite:///{tmp_path}/trials.db"
-    log, found = outage(url, tmp_path, "exact", kills=6, people=600, plant=plant)
+    log, found = outage(url, tmp_path, "exact", kills=6, participants=600, plant=plant)
     found += problems(url, log)
     assert found != []
     log.close()

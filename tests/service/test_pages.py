@@ -32,7 +32,7 @@ PAGES: dict[str, set[str]] = {
     "/t/dose/head": READERS,
     "/t/dose/means.svg": READERS,
     "/t/dose/evidence.svg": READERS,
-    "/t/dose/people.svg": RECORD,
+    "/t/dose/participants.svg": RECORD,
     "/t/dose/transcript.json": RECORD,
     "/t/dose/report.html": RECORD,
     "/t/dose/arms.csv": RECORD,
@@ -168,7 +168,7 @@ def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
     assert "blinded" in shown
     assert not any(f">{arm}" in shown for arm in ("usual", "new", "third"))
     assert "usual" in monitor.get("/t/blind").text
-    for picture in ("means", "evidence", "people"):
+    for picture in ("means", "evidence", "participants"):
         assert site.get(f"/t/blind/{picture}.svg").status_code == 403
     manager = place.visit("manager")
     assert "list of codes" in manager.get("/t/blind/manage").text
@@ -216,7 +216,7 @@ def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> No
     for action in ("pause", "stop", "raise-maximum", "close-site", "drop-arm", "add-arm"):
         assert f'href="/t/dose/manage/{action}"' in offered
         shown = visit.get(f"/t/dose/manage/{action}").text
-        assert "What it does to the guarantee" in shown
+        assert "Effect on the guarantee" in shown
         for_good = action in ("stop", "drop-arm", "add-arm")
         assert ("cannot be undone" in shown) == for_good
     shown = visit.get("/t/dose/manage/lower-maximum").text
@@ -285,7 +285,7 @@ def test_calls_that_are_alike_share_a_row_of_the_audit_trail(running: Service) -
     for _ in range(3):
         trial.ask(2, site="Leeds")
     trial.ask(1, site="Lyon")
-    nurse.get("/t/dose/desk")
+    nurse.get("/t/dose/site")
     shown = running.visit("manager").get("/t/dose/audit-trail").text
     rows = rows_of(shown)
     assert [row[2:5] for row in rows[:5]] == [
@@ -300,8 +300,8 @@ def test_calls_that_are_alike_share_a_row_of_the_audit_trail(running: Service) -
 
 
 def test_a_row_of_the_journal_says_from_when_to_when() -> None:
-    def entry(at: float, people: int, call: str = "open", user: str = "Ada") -> AuditEntry:
-        return AuditEntry(0, at, user, "Leeds", call, people)
+    def entry(at: float, participants: int, call: str = "open", user: str = "Ada") -> AuditEntry:
+        return AuditEntry(0, at, user, "Leeds", call, participants)
 
     noon = 1_800_000_000.0
     newest_first = [entry(noon, 3), entry(noon - 60, 7), entry(noon - 86_400, 5)]
@@ -347,7 +347,7 @@ def test_the_next_step_is_said(place: Service) -> None:
     place.home.changed("made here")
     ended = visit.get("/t/made%20here").text
     assert "/t/made%20here/publish" in ended
-    assert "A manager ended the trial without a conclusion, after 1 person." in ended
+    assert "A manager ended the trial without a conclusion, after 1 participant." in ended
     assert "The end is inconclusive.</td>" in ended
     assert '<td data-label="Now">ended</td>' in ended
     place.home.token_table.publish("made here", "a test")
@@ -623,11 +623,11 @@ def test_a_plan_says_what_success_is_where_no_is_better(
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("12", "12 people a day, which is about 365 a month"),
-        ("1", "1 person a day, which is about 30.4 a month"),
-        ("1,5/day", "1.5 people a day, which is about 45.7 a month"),
-        ("10 / week", "10 people a week, which is about 1.43 a day"),
-        ("2000/month", "2,000 people a month, which is about 65.7 a day"),
+        ("12", "12 participants a day, which is about 365 a month"),
+        ("1", "1 participant a day, which is about 30.4 a month"),
+        ("1,5/day", "1.5 participants a day, which is about 45.7 a month"),
+        ("10 / week", "10 participants a week, which is about 1.43 a day"),
+        ("2000/month", "2,000 participants a month, which is about 65.7 a day"),
     ],
 )
 def test_it_is_said_how_the_pace_was_read(place: Service, typed: str, words: str) -> None:
@@ -663,8 +663,8 @@ def test_the_last_look_says_when_the_trial_is_planned(
         ends[enrolment] = f"between {band[1]} and {band[2]}"
         assert (
             f"Planned to begin on 1 Mar 2027, planned to end {ends[enrolment]}: eight of ten "
-            "simulated trials did, with 40 people a month, which is about 1.31 a day. Only the "
-            "plan uses this: it is not stored"
+            "simulated trials did, with 40 participants a month, which is about 1.31 a day. Only "
+            "the plan uses this: it is not stored"
         ) in review.text
     assert len(set(ends.values())) == 2
     assert visit.send("/new", do="create", **dated).status_code == 303
@@ -797,14 +797,14 @@ def test_the_picture_is_drawn_once_for_all_who_look(
 def test_people_are_drawn_as_far_as_a_visitor_may_know(running: Service) -> None:
     manager, monitor = running.visit("manager", "dose"), running.visit("monitor", "dose")
     assert trial.NOTED in manager.get("/t/dose").text
-    assert "time (UTC)" in manager.get("/t/dose/people.svg").text
+    assert "time (UTC)" in manager.get("/t/dose/participants.svg").text
     assert trial.IN_ORDER in monitor.get("/t/dose").text
-    drawn = monitor.get("/t/dose/people.svg").text
+    drawn = monitor.get("/t/dose/participants.svg").text
     assert "time (UTC)" not in drawn
     assert "Leeds" in drawn
-    assert "people.svg" not in running.visit("site", "dose", "Leeds").get("/t/dose").text
+    assert "participants.svg" not in running.visit("site", "dose", "Leeds").get("/t/dose").text
     running.home.token_table.publish("dose", "a test")
-    assert "time (UTC)" not in manager.get("/p/dose/people.svg").text
+    assert "time (UTC)" not in manager.get("/p/dose/participants.svg").text
 
 
 def test_a_page_asks_for_a_mark_that_changes_with_it(
@@ -858,7 +858,7 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
             assert not any(words in page.text for words in ("Log out", "All trials", "/tokens"))
 
 
-@pytest.mark.parametrize("path", ["/new/plan", "/logout", "/t/dose/desk/enrol"])
+@pytest.mark.parametrize("path", ["/new/plan", "/logout", "/t/dose/site/enrol"])
 def test_what_only_a_form_makes_is_a_page_too(running: Service, path: str) -> None:
     page = running.visit("manager").get(path, Accept="text/html")
     assert page.status_code in (404, 405)

@@ -53,9 +53,9 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     place: Service, address: str, page: Any
 ) -> None:
     log_in(place, page, address)
-    page.get_by_role("link", name="Plan and start a trial").click()
+    page.get_by_role("link", name="Plan a new trial").click()
     plan = page.locator("#plan")
-    plan.get_by_text("participants on average").wait_for(timeout=240_000)
+    plan.get_by_text("participants on average").first.wait_for(timeout=240_000)
     before = plan.locator(".answer li").first.inner_text()
     assert plan.locator("svg").count() >= 2
     page.set_viewport_size({"width": 1200, "height": 800})
@@ -77,7 +77,7 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     for action, state in (("Pause", "paused"), ("Resume", "running")):
         page.get_by_role("link", name="Manage").click()
         page.get_by_role("link", name=action, exact=True).click()
-        page.get_by_label("Why").fill("Snow on the roads.")
+        page.get_by_label("Reason").fill("Snow on the roads.")
         page.get_by_role("button", name=action).click()
         assert page.locator(".badge").first.inner_text() == state
     page.get_by_role("link", name="Manage").click()
@@ -136,7 +136,7 @@ def test_a_note_goes_with_what_it_is_about(
     assert "name" in seen()
     fields["name"].fill("dose")
     page.get_by_label("Enrolment rate").fill("12")  # the day needs it
-    page.locator("#accrual-read").get_by_text("Read as 12 people a day").wait_for()
+    page.locator("#accrual-read").get_by_text("Read as 12 participants a day").wait_for()
     notes["start"].wait_for(state="hidden")
     assert seen() == {"release"}
     page.get_by_label("Enrolment rate").fill("")
@@ -175,7 +175,7 @@ def test_the_head_of_a_page_follows_the_state_of_the_trial(
     page.goto(f"{address}/t/dose")
     loads: list[str] = []
     page.on("framenavigated", lambda frame: loads.append(frame.url))
-    enrol = page.get_by_role("link", name="Enrol people and tell outcomes")
+    enrol = page.get_by_role("link", name="Enrol participants and record outcomes")
     publish = page.get_by_role("link", name="publish it")
     assert (enrol.count(), publish.count()) == (1, 0)
     page.locator("#verify").click()
@@ -185,7 +185,7 @@ def test_the_head_of_a_page_follows_the_state_of_the_trial(
     made.manage("stop", "No money.")
     made.close()
     page.evaluate(LOOK_NOW)
-    page.locator("#news").get_by_text("Changed just now: ended without an answer").wait_for()
+    page.locator("#news").get_by_text("Changed just now: ended without a conclusion").wait_for()
     assert (enrol.count(), publish.count()) == (0, 1)
     assert page.evaluate("document.activeElement.textContent") == "Manage"
     assert "The record holds" in page.locator("#verified").inner_text()
@@ -264,7 +264,7 @@ def test_a_trial_of_any_name_is_reached_by_links(
     assert page.locator("h1").inner_text() == name
     page.get_by_role("link", name="Manage").click()
     page.get_by_role("link", name="Pause", exact=True).click()
-    page.get_by_label("Why").fill("Snow.")
+    page.get_by_label("Reason").fill("Snow.")
     page.get_by_role("button", name="Pause").click()
     assert page.locator("h1").inner_text() == name
     assert page.locator(".badge").first.inner_text() == "paused"

@@ -48,7 +48,7 @@ class Searched(logging.Handler):
         for role, scope in ROLES.items():
             self._add(role, service.token(role, **scope))
         id = service.home.trial("local").ask().assignments[0].id
-        self._add("participant", service.token("participant", trial="local", person=id))
+        self._add("participant", service.token("participant", trial="local", participant=id))
         self._add("stranger", "discreet_" + "x" * 43)
 
     def _add(self, role: str, secret: str) -> None:
@@ -82,7 +82,7 @@ class Searched(logging.Handler):
         self.said.append((where, "\n".join([*heads, answer.text])))
 
     def check(self, *more: str) -> None:
-        """Nothing of what was planted is in it. (A person is named to whoever asks for
+        """Nothing of what was planted is in it. (A participant is named to whoever asks for
         their arm by that name.)
         """
         words = [DIGITS, PERSON, *self.secrets, *more]
@@ -164,13 +164,13 @@ def call(client: httpx.Client, method: str, path: str) -> None:
     else:
         login = client.cookies.get(LOGIN_COOKIE) or ""
         planted = dict.fromkeys(("outcome", "response", "id", "code", "once", "token"), OUTCOME)
-        form = {**planted, "person": PERSON, "site": "Leeds", "key": form_key(login)}
+        form = {**planted, "participant": PERSON, "site": "Leeds", "key": form_key(login)}
         client.post(path, data=form)
         client.post(path, data={**form, "id": "1-0123456789abcdef", "outcome": f"0,{DIGITS}"})
 
 
 def enrol_and_tell(searched: Searched) -> None:
-    """A site's people, told and corrected, until something is released."""
+    """A site's participants, told and corrected, until something is released."""
     site, path = searched.callers["site"], "/api/v1/trials/dose"
     for turn in range(2):
         key = {"Idempotency-Key": f"{PERSON} {turn}"}
@@ -203,7 +203,7 @@ def bug(*_about: Any) -> NoReturn:
 
 
 def gone(*_about: Any) -> NoReturn:
-    about = {"units": DIGITS, "person": PERSON}
+    about = {"units": DIGITS, "participant": PERSON}
     words = f'connection to "/nowhere/pg" failed for {OUTCOME}'
     raise sa.exc.OperationalError(f"INSERT {OUTCOME}", about, Exception(words))
 

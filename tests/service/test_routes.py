@@ -49,7 +49,7 @@ def test_a_slash_in_a_name_separates_nothing(home: AppState) -> None:
     assert send(home, "POST", "/api/v1/trials/dose%2Fprotocol").status_code == 405
 
 
-@pytest.mark.parametrize("path", ["/t", "/t/", "/t//desk", "/t/%FF", "/login/", "/nothing/x"])
+@pytest.mark.parametrize("path", ["/t", "/t/", "/t//site", "/t/%FF", "/login/", "/nothing/x"])
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
 def test_what_means_no_route_is_not_found(path: str, kind: str, home: AppState) -> None:
     answer = send(home, "GET", path, accept=kind)

@@ -150,11 +150,11 @@ def test_a_participants_link_reads_and_answers_for_nobody_else(
             assert browser.bearer("POST", "/a/question", secret).status_code == 200
             for guess in (f"{number}-00000000", id):
                 form = {"id": guess, "response": "rr/1.0/1", "key": form_key(secret), "once": "a"}
-                found = browser.cookie("POST", "/t/L/desk/answer", secret, data=form)
+                found = browser.cookie("POST", "/t/L/site/answer", secret, data=form)
                 assert found.status_code == 403
                 assert id not in found.text or guess == id
                 assert not re.search(r"\bArm\b|id=\"arm\"", found.text)
-            page = browser.cookie("GET", f"/t/L/desk/{number}", secret)
+            page = browser.cookie("GET", f"/t/L/site/{number}", secret)
             assert page.status_code == 303
             assert page.headers["location"].startswith("/login")
         assert all(trial.as_user("a test").participant_view(id).state == "open" for id in ids[1:])
@@ -172,7 +172,7 @@ def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
     login = home.tokens.log_in(token)
     form = {"id": "1-00000000", "response": "rr/1.0/1", "key": form_key(login), "once": "a"}
     monkeypatch.setitem(ACTIONS, "list-open", frozenset({"manager"}))
-    found = browser.cookie("POST", "/t/L/desk/answer", login, data=form)
+    found = browser.cookie("POST", "/t/L/site/answer", login, data=form)
     assert found.status_code == 403
     assert id not in found.text
 

@@ -341,7 +341,7 @@ def test_logs_hold_no_outcome_identity_token_or_query(
     with caplog.at_level("INFO"), httpx.Client(base_url=service.base_url) as client:
         client.headers.update(service.headers)
         path = "/api/v1/trials/dose"
-        said = {"person": "Ann Smith 7313177", "n": 1}
+        said = {"participant": "Ann Smith 7313177", "n": 1}
         client.post(f"{path}/ask", json=said, headers={"Idempotency-Key": "key-7313177"})
         client.post(f"{path}/tell", json={"outcomes": {"x": 0.7313177}})
         client.post(f"{path}/tell", content=b'{"outcomes": {"x": "7313177"')

@@ -19,11 +19,11 @@ def place(tmp_path: Path) -> Iterator[Service]:
         yield made
 
 
-def link(place: Service, person: int, trial: str = "dose") -> Token:
-    """A link of a person; nobody answers with it."""
-    words = f"invitation of person {person}"
+def link(place: Service, participant: int, trial: str = "dose") -> Token:
+    """A link of a participant; nobody answers with it."""
+    words = f"invitation of participant {participant}"
     tokens = place.home.tokens
-    return tokens.make(words, PARTICIPANT, "a test", trial, "Leeds", 7.0, f"{person}-x")[1]
+    return tokens.make(words, PARTICIPANT, "a test", trial, "Leeds", 7.0, f"{participant}-x")[1]
 
 
 def named(page: str) -> list[str]:
@@ -32,7 +32,7 @@ def named(page: str) -> list[str]:
 
 
 def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
-    made = [link(place, person) for person in range(1, 38)]
+    made = [link(place, participant) for participant in range(1, 38)]
     link(place, 1, "second")
     for one in made[:30]:
         place.home.tokens.revoke(one.number, "a test")
@@ -46,7 +46,7 @@ def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
     assert "1 link for participants of second: 1 not opened yet." in page
     links = visit.get("/tokens?links=dose").text
     assert len(named(links)) == 37
-    assert named(links)[:2] == ["invitation of person 37", "invitation of person 36"]
+    assert named(links)[:2] == ["invitation of participant 37", "invitation of participant 36"]
     path = f"/tokens/{made[-1].number}/revoke"
     assert path in links
     assert 'href="/tokens?links=dose"' in visit.get(path).text
@@ -58,7 +58,7 @@ def test_of_very_many_tokens_a_page_shows_some_and_says_so(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.service.pages.account.MOST", 10)
-    links = [link(place, person) for person in range(1, 26)]
+    links = [link(place, participant) for participant in range(1, 26)]
     tokens = place.home.tokens
     old = tokens.make("Ada", "monitor", "a test")[1]
     for number in range(12):

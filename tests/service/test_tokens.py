@@ -136,9 +136,9 @@ def test_there_is_no_token_to_revoke(place: str) -> None:
 def test_a_participant_has_one_person(url: str) -> None:
     """Without one, a link could answer for anybody."""
     with opened(url) as tokens:
-        for role, person in (("participant", None), ("monitor", "abc")):
+        for role, participant in (("participant", None), ("monitor", "abc")):
             with pytest.raises(InvalidInputError, match="one assignment"):
-                tokens.make("x", role, "a test", trial="dose", person=person)
+                tokens.make("x", role, "a test", trial="dose", participant=participant)
 
 
 def test_secrets_of_one_kind_are_unknown_as_another() -> None:

@@ -211,13 +211,13 @@ def outage(
     folder: Path,
     kind: str,
     kills: int,
-    people: int = 0,
+    participants: int = 0,
     seed: int = 0,
     many: int = 2,
     clients: int = 6,
     plant: Plant | None = None,
 ) -> tuple[storm.Log, list[str]]:
-    """Let clients work until so many servers were killed, and so many people are in;
+    """Let clients work until so many servers were killed, and so many participants are in;
     what they wrote down, and what went wrong for them.
     """
     trial = storm.create(url, kind)
@@ -232,7 +232,7 @@ def outage(
         until = time.monotonic() + 5 * SOON
         while (
             servers.dead < kills
-            or trial.status().participants < people
+            or trial.status().participants < participants
             or (shows_nothing(working) and time.monotonic() < until)
         ):
             time.sleep(0.1 + rng.expovariate(2.5))
@@ -305,7 +305,7 @@ def leg(folder: Path, url: str, kind: str, kills: int, seed: int) -> None:
     with closing(Trial.open(url, storm.NAME)) as trial:
         status = trial.status()
     print(
-        f"{folder.name}, {kills} servers killed: {status.participants} people, "
+        f"{folder.name}, {kills} servers killed: {status.participants} participants, "
         f"{status.releases} releases: {'; '.join(wrong) or 'all is well'}",
         flush=True,
     )

@@ -50,7 +50,7 @@ class Visit:
 
 
 def hidden(page: str, action: str) -> dict[str, str]:
-    """What stands in a page's form besides what people type."""
+    """What stands in a page's form besides what participants type."""
     forms = re.findall(r'<form[^>]*action="([^"]*)"(.*?)</form>', page, re.DOTALL)
     inner = dict(forms)[action]
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', inner))

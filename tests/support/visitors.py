@@ -74,7 +74,7 @@ class Service:
         return made
 
     def trial(self, name: str, **settings: Any) -> Trial:
-        """A trial of three arms with some people in it."""
+        """A trial of three arms with some participants in it."""
         usual: dict[str, Any] = {
             "sites": ["Leeds", "Lyon"],
             "strategy": bet_se(0.1, 1.0, target_difference=0.5),

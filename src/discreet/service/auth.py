@@ -68,18 +68,18 @@ class TokenStore:
         trial: str | None = None,
         site: str | None = None,
         days: float | None = None,
-        person: str | None = None,
+        participant: str | None = None,
     ) -> tuple[str, Token]:
         """Make a token, or the invitation of a participant. Return its secret, which is
         stored nowhere, and the token.
         """
         name = _check_name(name)
-        _check_scope(role, trial, site, person)
+        _check_scope(role, trial, site, participant)
         site = read_site(site)
         expires = None if days is None else self.token_table.now() + 86_400 * _check_days(days)
         kind = SecretKind.INVITATION if role == PARTICIPANT else SecretKind.TOKEN
         secret = new_secret(kind)
-        new = Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
+        new = Token(0, name, role, trial, site, participant, 0, made_by, expires, None, None)
         return secret, self.token_table.add(hash_secret(kind, secret), new)
 
     def make_first(self) -> tuple[str, Token] | None:
@@ -203,7 +203,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _check_scope(role: str, trial: str | None, site: str | None, person: str | None) -> None:
+def _check_scope(role: str, trial: str | None, site: str | None, participant: str | None) -> None:
     """Refuse a role with a reach that it cannot have."""
     if role not in ROLES:
         raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quote(role)}")
@@ -211,10 +211,10 @@ def _check_scope(role: str, trial: str | None, site: str | None, person: str | N
         raise InvalidInputError("a token of the role site must name a site, and no other token may")
     if role in (SITE, PARTICIPANT) and trial is None:
         raise InvalidInputError(f"a token of the role {role} must name a trial")
-    if (person is not None) != (role == PARTICIPANT):
+    if (participant is not None) != (role == PARTICIPANT):
         raise InvalidInputError(
             "a token of the role participant is for one assignment, and no other token is: "
-            "invite the person"
+            "invite the participant"
         )
 
 

@@ -38,7 +38,7 @@ class LimitConfig:
     platform behind a product says more with `discreet serve --rate`.
     """
     burst: float = 4.0
-    """Seconds of that rate which may come at once: a desk that was offline catches
+    """Seconds of that rate which may come at once: a site that was offline catches
     up.
     """
     stranger_rate: float = 10.0

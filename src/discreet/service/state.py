@@ -399,11 +399,11 @@ def invite(
         )
     if caller.participant_view(id).state != OPEN:
         raise InvalidInputError(
-            "this trial is not waiting for an answer from this person: nobody was invited"
+            "this trial is not waiting for an answer from this participant: nobody was invited"
         )
     number = parse_number(id)
     site = caller.find_assignment(number).site
-    words = f"invitation of person {number}"
+    words = f"invitation of participant {number}"
     return app_state.tokens.make(words, PARTICIPANT, principal.who, name, site, days, id)
 
 

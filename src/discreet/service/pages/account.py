@@ -136,7 +136,7 @@ def start_of(text: str) -> int:
 
 
 ROLES = {
-    SITE: "Site: enrols its people, tells outcomes",
+    SITE: "Site: enrols its participants, tells outcomes",
     MONITOR: "Monitor: sees trials, and changes nothing",
     MANAGER: "Manager: may do everything",
 }
@@ -238,10 +238,10 @@ async def _make_link(page: PageRequest) -> Response:
 
 
 def _way_in(made: Token) -> str:
-    """The page that a link leads to: of a site its desk."""
+    """The page that a link leads to: of a site its site."""
     if made.role != SITE or made.trial is None:
         return "/login"
-    return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
+    return f"/login?to={quote(address('t', made.trial, 'site'), safe='')}"
 
 
 def _make_token(page: PageRequest) -> tuple[str, Token]:

@@ -1,5 +1,5 @@
 """The audit trail of a trial: who did what, and when. Calls that are alike and follow
-one another share a row, or looks at a desk would hide everything else.
+one another share a row, or looks at a site would hide everything else.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ MOST_CALLS = 10_000
 """So many of the last calls are read."""
 MOST_ROWS = 500
 ADDED = ("ask", "tell")
-"""Calls whose people are others each time, and add up."""
+"""Calls whose participants are others each time, and add up."""
 OPERATE = "manage "
 """What the call of a manager begins with, before its action."""
 DAY = len("2027-03-01")
@@ -33,7 +33,7 @@ class AuditTrailRow(NamedTuple):
     who: str
     site: str
     call: str
-    people: str
+    participants: str
 
 
 def grouped(entries: Iterable[AuditEntry], most: int) -> list[AuditTrailRow]:
@@ -47,7 +47,7 @@ def _row(calls: list[AuditEntry]) -> AuditTrailRow:
     often = f", {len(calls):,} times" if len(calls) > 1 else ""
     at = _span(when(first.at), when(last.at))
     return AuditTrailRow(
-        at, last.user, last.site or "–", f"{_called(last.action)}{often}", _people(calls)
+        at, last.user, last.site or "–", f"{_called(last.action)}{often}", _participants(calls)
     )
 
 
@@ -65,7 +65,7 @@ def _span(first: str, last: str) -> str:
     return f"{first[:MINUTE]} to {last[DAY + 1 :] if same_day else last}"
 
 
-def _people(calls: list[AuditEntry]) -> str:
+def _participants(calls: list[AuditEntry]) -> str:
     counts = [one.participants for one in calls]
     if calls[0].action in ADDED:
         return f"{sum(counts):,}"

@@ -118,7 +118,7 @@ ENDED = (
     "try once more"
 )
 """What a page says of a form that nobody can be found for any more."""
-OF_DESK = re.compile(r"(/t/[^/]+/desk)/.*")
+OF_SITE = re.compile(r"(/t/[^/]+/site)/.*")
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 
@@ -241,7 +241,7 @@ def _ended(page: PageRequest, action: str) -> Response:
     to the page that the form is on.
     """
     words = ENDED.format(nothing="nobody was enrolled" if action == "ask" else "nothing was done")
-    path = OF_DESK.sub(r"\1", page.request.url.path)
+    path = OF_SITE.sub(r"\1", page.request.url.path)
     return page.render("error.html", 403, words=words, back=quote(path, safe=""))
 
 

@@ -18,8 +18,8 @@ from discreet.validation import read_whole
 SHOWN = {action: name for action, name in LABELS.items() if action in MEANINGS}
 """What a manager may do, as buttons say it."""
 ABOUT = {
-    "raise-maximum": ("The new maximum of people", "number"),
-    "lower-maximum": ("The new maximum of people", "number"),
+    "raise-maximum": ("The new maximum of participants", "number"),
+    "lower-maximum": ("The new maximum of participants", "number"),
     "close-site": ("Which site", "open"),
     "open-site": ("Which site", "closed"),
     "drop-arm": ("Which arm", "arms"),
@@ -81,7 +81,7 @@ async def _asked(page: PageRequest, action: str, wrong: str = "") -> Response:
     found = await page.run(offers, trial)
     label, kind = ABOUT.get(action, ("", ""))
     return page.render(
-        "act.html",
+        "action.html",
         422 if wrong else 200,
         name=page.name,
         action=action,
@@ -136,7 +136,9 @@ def _about(action: str, text: str) -> str | int | None:
         return text
     number = read_whole(text)
     if number is None:
-        raise InvalidInputError("the new maximum must be a whole number of people, such as 500")
+        raise InvalidInputError(
+            "the new maximum must be a whole number of participants, such as 500"
+        )
     return number
 
 
@@ -176,7 +178,7 @@ async def _ask_codes(page: PageRequest) -> Response:
 
 async def _codes(page: PageRequest) -> Response:
     """Show the arm behind one code, or behind the last ones, to those who hand out what
-    people are given. The audit trail notes who has looked.
+    participants are given. The audit trail notes who has looked.
     """
     caller = await page.run(page.app_state.as_user, page.name, page.principal)
     found: dict[str, str] = await page.run(caller.list_codes)

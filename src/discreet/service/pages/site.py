@@ -1,8 +1,8 @@
-"""A site's desk: enrol the next person, enter outcomes, see who is waited for.
+"""A site's site: enrol the next participant, enter outcomes, see who is waited for.
 
 Every form carries a key under which it is done once (`frame.once_of`), and leads to a
 page that can be loaded again. No address has an id, an identity or an outcome in it:
-people are named by their numbers in the trial.
+participants are named by their numbers in the trial.
 """
 
 import re
@@ -42,15 +42,15 @@ from discreet.validation import read_decimal, read_whole
 from discreet.wording import format_count
 
 MOST_ROWS = 200
-"""People who are waited for that one page lists."""
+"""Participants who are waited for that one page lists."""
 SAID = {
     "enrolled": "enrolled.",
     "taken": "the entry was saved.",
     "before": (
-        "an outcome was already told, or was declared missing. Nothing was changed: if it is "
+        "an outcome was already recorded, or recorded as missing. Nothing was changed: if it is "
         "wrong, correct it below."
     ),
-    "late": "the deadline has passed. What was told by then counts; nothing was changed.",
+    "late": "the deadline has passed. What was recorded by then counts; nothing was changed.",
     "amended": "the outcome was corrected.",
     "reissued": ("there is a new id. The old one, and every link made with it, no longer works."),
 }
@@ -58,12 +58,12 @@ SAID = {
 
 
 class SiteScope(NamedTuple):
-    """A trial, as somebody looks at it from a desk."""
+    """A trial, as somebody looks at it from a site."""
 
     trial: Trial
     caller: TrialUser
     place: str | None
-    """The site that the desk stands in."""
+    """The site that the site stands in."""
     chosen: bool
     """Whether a manager chose it."""
 
@@ -81,14 +81,14 @@ class OpenRow(NamedTuple):
 
 
 class SiteView(NamedTuple):
-    """All that a desk shows."""
+    """All that a site shows."""
 
     name: str
     place: str | None
     choices: tuple[str, ...] | None
     """Sites among which a manager picks; None: whoever looks is bound to one."""
     any_site: bool
-    """Whether people may come from sites that nobody has named."""
+    """Whether participants may come from sites that nobody has named."""
     named: bool
     """Whether it must be said who comes."""
     open: bool
@@ -100,13 +100,13 @@ class SiteView(NamedTuple):
     blind: bool
     rows: list[OpenRow]
     more: int
-    """People who are waited for and not listed."""
+    """Participants who are waited for and not listed."""
     newest: int | None
     """Whoever was enrolled within the last minute and may still stand here."""
 
 
 class ParticipantRow(NamedTuple):
-    """All that the page of one person shows."""
+    """All that the page of one participant shows."""
 
     name: str
     place: str | None
@@ -129,11 +129,11 @@ class ParticipantRow(NamedTuple):
     clip: bool
     options: str
     told: bool
-    """Whether an outcome was told or is noted as missing; which, nobody is told."""
+    """Whether an outcome was told or is recorded as missing; which, nobody is told."""
 
 
-def desk_view(face: SiteScope, status: Status, full: AskResult | None = None) -> SiteView:
-    """The desk of a site, after an attempt to enrol somebody where there was no place,
+def site_view(face: SiteScope, status: Status, full: AskResult | None = None) -> SiteView:
+    """The site of a site, after an attempt to enrol somebody where there was no place,
     if there was one.
     """
     protocol = face.trial.protocol
@@ -162,8 +162,8 @@ def desk_view(face: SiteScope, status: Status, full: AskResult | None = None) ->
     )
 
 
-def person_view(face: SiteScope, number: int) -> ParticipantRow:
-    """The page of one person."""
+def participant_page(face: SiteScope, number: int) -> ParticipantRow:
+    """The page of one participant."""
     protocol = face.trial.protocol
     one = face.caller.find_assignment(number)
     row = _waited(one)
@@ -204,14 +204,14 @@ def better_of(protocol: Protocol) -> str:
 
 
 def outcome_words(protocol: Protocol) -> str:
-    """Which outcomes there are and which are better, as a desk asks for them."""
+    """Which outcomes there are and which are better, as a site asks for them."""
     if not is_yes_no(protocol):
         return protocol.outcome_description
     return scale.describe_yes_no(protocol.direction)
 
 
 def short_code(id: str) -> str:
-    """What people say to each other: the number, and the first signs of the rest."""
+    """What participants say to each other: the number, and the first signs of the rest."""
     number, _, rest = id.partition("-")
     return f"{number}-{rest[:4]}"
 
@@ -226,17 +226,17 @@ def waited_for(batch: AskResult | None, status: Status, elsewhere: bool) -> str:
         ahead = span(status.next_release - time.time())
         return (
             f"This round is full. It is released by the clock, in {ahead}; after that the next "
-            "person can be enrolled."
+            "participant can be enrolled."
         )
     if batch.waiting:
         one = batch.waiting == 1
         what, they = ("One outcome", "It is") if one else (f"{batch.waiting} outcomes", "They are")
         where = f" {they} awaited elsewhere, not at this site." if elsewhere else ""
         return (
-            f"This round is full. {what} must come in before the next person can be enrolled."
+            f"This round is full. {what} must come in before the next participant can be enrolled."
             f"{where}"
         )
-    return "No place is free now: as many people are enrolled as the protocol allows."
+    return "No place is free now: as many participants are enrolled as the protocol allows."
 
 
 def span(seconds: float) -> str:
@@ -254,10 +254,10 @@ def _shut(status: Status, site_closed: bool) -> str:
     if status.paused:
         return "The trial is paused: nobody is enrolled until a manager resumes it."
     if status.participants >= status.max_participants:
-        most = format_count(f"{status.max_participants:,}", "person", "people")
+        most = format_count(f"{status.max_participants:,}", "participant", "participants")
         return (
             f"The maximum of {most} is reached: nobody else can be enrolled. Outcomes that are not "
-            "in yet can still be told."
+            "in yet can still be recorded."
         )
     return "This site is closed: nobody is enrolled here." if site_closed else ""
 
@@ -284,11 +284,11 @@ ENVIRONMENT.filters["sentence"] = sentence
 
 TYPE_A_NUMBER = (
     "type the outcome as a number in digits, with a point before decimals, such as 7 or 0.25. "
-    "Nothing was told"
+    "Nothing was recorded"
 )
 TYPE_WHOM = (
-    "type a person's number in the trial, such as 12, or id, such as 12-5f2c; nobody is found here "
-    "by an identifier or a name"
+    "type a participant's number in the trial, such as 12, or id, such as 12-5f2c; nobody is found "
+    "here by an identifier or a name"
 )
 NOT_ARRIVED = (
     "your last click did not reach the service, and nobody was enrolled by it: press the button "
@@ -296,16 +296,16 @@ NOT_ARRIVED = (
 )
 PRESSED_BEFORE = (
     "this page was already used for something else, and nothing was changed now: go back to the "
-    "desk, open the person again, and enter it there"
+    "site, open the participant again, and enter it there"
 )
 ENROLLED_BEFORE = (
-    "somebody was already enrolled from this page, and nobody was enrolled now: reload the desk, "
-    "see who was enrolled a moment ago, and enrol the next person from there"
+    "somebody was already enrolled from this page, and nobody was enrolled now: reload the site's "
+    "page, see who was enrolled a moment ago, and enrol the next participant from there"
 )
 
 
 def _face(page: PageRequest) -> SiteScope:
-    """What the desk is about: the trial, and the site it stands in."""
+    """What the site is about: the trial, and the site it stands in."""
     bound = page.principal.site
     site = bound or page.form.get("site") or page.request.query_params.get("site") or None
     chosen = site is not None and bound is None
@@ -322,14 +322,14 @@ def _key(page: PageRequest, kind: str) -> str | None:
     return None if key is None else f"{key} {kind}"
 
 
-async def _desk(page: PageRequest) -> Response:
+async def _site_page(page: PageRequest) -> Response:
     query = page.request.query_params
     asked, wrong = query.get("asked"), ""
     if asked is not None:
         if number := await page.run(_enrolled_before, page, asked):
-            return _to_person(page, number, "enrolled")
+            return _to_participant(page, number, "enrolled")
         wrong = NOT_ARRIVED
-    return await _show_desk(page, wrong=wrong)
+    return await _show_site(page, wrong=wrong)
 
 
 def _enrolled_before(page: PageRequest, asked: str) -> int | None:
@@ -341,39 +341,39 @@ def _enrolled_before(page: PageRequest, asked: str) -> int | None:
     return parse_number(_caller(page).ask(key=key).assignments[0].id)
 
 
-async def _show_desk(
+async def _show_site(
     page: PageRequest, status: int = 200, wrong: str = "", full: AskResult | None = None
 ) -> Response:
     query = page.request.query_params
     said = SAID.get(query.get("said", ""), "") if not (wrong or full) else ""
-    about = query.get("person", "")
+    about = query.get("participant", "")
 
     def make_view() -> SiteView:
         status = page.app_state.status(page.name, page.principal)
-        return desk_view(_face(page), status, full)
+        return site_view(_face(page), status, full)
 
     view = await page.run(make_view)
-    who = f"Person {about}: " if said and about.isascii() and about.isdigit() else ""
+    who = f"Participant {about}: " if said and about.isascii() and about.isdigit() else ""
     return page.render(
-        "desk.html", status, view=view, wrong=wrong, waits=view.waits, said=who + said
+        "site.html", status, view=view, wrong=wrong, waits=view.waits, said=who + said
     )
 
 
-async def _person(page: PageRequest) -> Response:
+async def _participant(page: PageRequest) -> Response:
     said = SAID.get(page.request.query_params.get("said", ""), "")
     number = read_whole(page.request.path_params["number"])
     if number is None:
         raise NotHereError("there is no such page")
-    return await _show_person(page, number, said=said)
+    return await _show_participant(page, number, said=said)
 
 
-async def _show_person(
+async def _show_participant(
     page: PageRequest, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
 ) -> Response:
     await check(page.app_state, page.principal, "list-open", page.name)
-    view = await page.run(lambda: person_view(_face(page), number))
+    view = await page.run(lambda: participant_page(_face(page), number))
     about = {"arm": None, "link": None, "link_picture": None, "days": DAYS, **more}
-    return page.render("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
+    return page.render("site_participant.html", status, view=view, said=said, wrong=wrong, **about)
 
 
 # --- forms ----------------------------------------------------------------------------
@@ -385,27 +385,27 @@ async def _enrol(page: PageRequest) -> Response:
     def ask() -> Any:
         return _caller(page).ask(
             site=form.get("site") or None,
-            participant=form.get("person") or None,
+            participant=form.get("participant") or None,
             key=_key(page, "ask"),
         )
 
     try:
         batch = await page.run(ask)
     except InvalidInputError as error:
-        return await _show_desk(page, 422, wrong=_of_one(str(error)))
+        return await _show_site(page, 422, wrong=_of_one(str(error)))
     if not batch.assignments:
-        return await _show_desk(page, full=batch)
-    return _to_person(page, parse_number(batch.assignments[0].id), "enrolled")
+        return await _show_site(page, full=batch)
+    return _to_participant(page, parse_number(batch.assignments[0].id), "enrolled")
 
 
 def _of_one(words: str) -> str:
-    """What is said of a request, of the one person that a desk enrols."""
+    """What is said of a request, of the one participant that a site enrols."""
     return ENROLLED_BEFORE if words == OTHER_ASK else words
 
 
 async def _find(page: PageRequest) -> Response:
     """Whom somebody looks for by number in the trial, or by id, short or whole: what
-    stands after its number must be right, or a slip would open another person.
+    stands after its number must be right, or a slip would open another participant.
     """
     typed = re.sub(r"[\s-]+", "-", page.form.get("code", "").strip().lower())
     number = parse_number(typed)
@@ -415,11 +415,11 @@ async def _find(page: PageRequest) -> Response:
         id = (await page.run(_caller(page).find_assignment, number)).id
         if "-" in typed and typed not in (id, short_code(id)):
             raise InvalidInputError(
-                f"person {number} has another id: compare what you typed with the notes"
+                f"participant {number} has another id: compare what you typed with the notes"
             )
     except InvalidInputError as error:
-        return await _show_desk(page, 422, wrong=str(error))
-    return _to_person(page, number)
+        return await _show_site(page, 422, wrong=str(error))
+    return _to_participant(page, number)
 
 
 def _pressed(error: InvalidInputError) -> str:
@@ -427,9 +427,9 @@ def _pressed(error: InvalidInputError) -> str:
     return PRESSED_BEFORE if str(error) == OTHER_REQUEST else str(error)
 
 
-def _about_one(work: Callable[[PageRequest, TrialUser, str], str], at_desk: frozenset[str]) -> Work:
-    """A form about one person: what was done is said on a page that can be loaded
-    again, what was refused on the page of that person.
+def _about_one(work: Callable[[PageRequest, TrialUser, str], str], at_site: frozenset[str]) -> Work:
+    """A form about one participant: what was done is said on a page that can be loaded
+    again, what was refused on the page of that participant.
     """
 
     async def serve(page: PageRequest) -> Response:
@@ -437,11 +437,13 @@ def _about_one(work: Callable[[PageRequest, TrialUser, str], str], at_desk: froz
         try:
             said = await page.run(lambda: work(page, _caller(page), id))
         except InvalidInputError as error:
-            return await _show_person(page, parse_number(id), 422, wrong=_pressed(error))
-        if said in at_desk:
+            return await _show_participant(page, parse_number(id), 422, wrong=_pressed(error))
+        if said in at_site:
             extra = _site_words(page)
-            return page.redirect(f"{_desk_path(page)}?said={said}&person={parse_number(id)}{extra}")
-        return _to_person(page, parse_number(id), said)
+            return page.redirect(
+                f"{_site_path(page)}?said={said}&participant={parse_number(id)}{extra}"
+            )
+        return _to_participant(page, parse_number(id), said)
 
     return serve
 
@@ -497,8 +499,8 @@ async def _unblind(page: PageRequest) -> Response:
     try:
         arm = await page.run(_caller(page).unblind, id, reason, _key(page, "unblind"))
     except InvalidInputError as error:
-        return await _show_person(page, parse_number(id), 422, wrong=str(error))
-    return await _show_person(page, parse_number(id), arm=arm)
+        return await _show_participant(page, parse_number(id), 422, wrong=str(error))
+    return await _show_participant(page, parse_number(id), arm=arm)
 
 
 async def _invite(page: PageRequest) -> Response:
@@ -509,10 +511,12 @@ async def _invite(page: PageRequest) -> Response:
         about = (page.app_state, page.principal, page.name, id, days)
         secret, _ = await page.run(invite, *about)
     except InvalidInputError as error:
-        return await _show_person(page, parse_number(id), 422, wrong=_pressed(error))
+        return await _show_participant(page, parse_number(id), 422, wrong=_pressed(error))
     link = str(page.request.base_url).rstrip("/") + link_path(secret)
     picture = qr_picture(link)
-    return await _show_person(page, parse_number(id), link=link, link_picture=picture, days=days)
+    return await _show_participant(
+        page, parse_number(id), link=link, link_picture=picture, days=days
+    )
 
 
 def _days(text: str) -> float:
@@ -525,36 +529,36 @@ def _days(text: str) -> float:
 # --- where to go ----------------------------------------------------------------------
 
 
-def _desk_path(page: PageRequest) -> str:
-    return address("t", page.name, "desk")
+def _site_path(page: PageRequest) -> str:
+    return address("t", page.name, "site")
 
 
-def _to_person(page: PageRequest, number: int, said: str = "") -> Response:
+def _to_participant(page: PageRequest, number: int, said: str = "") -> Response:
     query = f"?said={said}" if said else ""
     extra = _site_words(page)
-    return page.redirect(f"{_desk_path(page)}/{number}{query or '?' * bool(extra)}{extra}")
+    return page.redirect(f"{_site_path(page)}/{number}{query or '?' * bool(extra)}{extra}")
 
 
 def _site_words(page: PageRequest) -> str:
-    """The site that a manager's desk stands in, in an address."""
+    """The site that a manager's site stands in, in an address."""
     principal: Principal = page.principal
     site = "" if principal.site else page.form.get("site", "")
     return f"&site={address(site)[1:]}" if site else ""
 
 
 def routes(app_state: Any) -> list[Route]:
-    """The pages and forms of a desk."""
-    desk = "/t/{name}/desk"
+    """The pages and forms of a site."""
+    site = "/t/{name}/site"
     back = frozenset({"taken"})
     return [
-        page_route(app_state, desk, "ask", _desk),
-        page_route(app_state, desk + "/{number}", "list-open", _person),
-        form_route(app_state, f"{desk}/enrol", "ask", _enrol),
-        form_route(app_state, f"{desk}/find", "list-open", _find),
-        form_route(app_state, f"{desk}/tell", "tell", _about_one(_tell, back)),
-        form_route(app_state, f"{desk}/answer", "answer", _about_one(_answer, back)),
-        form_route(app_state, f"{desk}/amend", "amend", _about_one(_amend, back)),
-        form_route(app_state, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
-        form_route(app_state, f"{desk}/unblind", "unblind", _unblind),
-        form_route(app_state, f"{desk}/invite", "invite", _invite),
+        page_route(app_state, site, "ask", _site_page),
+        page_route(app_state, site + "/{number}", "list-open", _participant),
+        form_route(app_state, f"{site}/enrol", "ask", _enrol),
+        form_route(app_state, f"{site}/find", "list-open", _find),
+        form_route(app_state, f"{site}/tell", "tell", _about_one(_tell, back)),
+        form_route(app_state, f"{site}/answer", "answer", _about_one(_answer, back)),
+        form_route(app_state, f"{site}/amend", "amend", _about_one(_amend, back)),
+        form_route(app_state, f"{site}/reissue", "reissue", _about_one(_reissue, back)),
+        form_route(app_state, f"{site}/unblind", "unblind", _unblind),
+        form_route(app_state, f"{site}/invite", "invite", _invite),
     ]

@@ -63,7 +63,7 @@ def picture_key(said: Mapping[str, Any]) -> str:
 
 
 async def means(page: PageRequest) -> Response:
-    """The private means at each page_route, drawn."""
+    """The private means at each interim analysis, drawn."""
     return await _picture(page, "means")
 
 
@@ -131,7 +131,7 @@ async def arms(page: PageRequest) -> Response:
 def _write_arms_csv(trial: Trial) -> str:
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(["arm", "people", "outcomes behind the mean", "private mean", "low", "high"])
+    table.writerow(["arm", "participants", "outcomes in the estimate", "estimate", "low", "high"])
     for arm in trial.status().arms:
         ends = arm.interval or ("", "")
         table.writerow(
@@ -174,14 +174,14 @@ async def _file(
 
 FLOWS = OnceCache[str](64)
 STEPS = 50
-"""The picture is drawn again when there is so great a part of people more."""
+"""The picture is drawn again when there is so great a part of participants more."""
 MOST_CALLS = 100_000
-"""Calls by which people are drawn: the last ones, if there were more."""
-TIMED = "People assigned over time, by site and in all, with the times of the public record."
-NOTED = "People assigned over time, by site and in all, with the times of the audit trail."
+"""Calls by which participants are drawn: the last ones, if there were more."""
+TIMED = "Participants assigned over time, by site and in all, with the times of the public record."
+NOTED = "Participants assigned over time, by site and in all, with the times of the audit trail."
 IN_ORDER = (
-    "People assigned at each site against people assigned in all: the public record of this "
-    "trial has their order, but no times."
+    "Participants assigned at each site against participants assigned in all: the public record of "
+    "this trial has their order, but no times."
 )
 
 
@@ -205,7 +205,7 @@ def flow_key(status: Status) -> str:
 
 
 async def flow(page: PageRequest) -> Response:
-    """People against time, by site."""
+    """Participants against time, by site."""
 
     def drawn() -> str:
         trial = page.app_state.trial(page.name)
@@ -297,7 +297,7 @@ def view(
 
 
 def _next(app_state: AppState, principal: Principal, said: Mapping[str, Any]) -> list[str] | None:
-    """Sites that the manager of a trial without people may let in now; None if there
+    """Sites that the manager of a trial without participants may let in now; None if there
     is no next step to say.
     """
     name = said["name"]
@@ -411,7 +411,7 @@ def routes(app_state: AppState) -> list[Route]:
         page_route(app_state, "/t/{name}/head", "status", mark),
         page_route(app_state, "/t/{name}/means.svg", "status", means),
         page_route(app_state, "/t/{name}/evidence.svg", "status", evidence),
-        page_route(app_state, "/t/{name}/people.svg", "transcript", flow),
+        page_route(app_state, "/t/{name}/participants.svg", "transcript", flow),
         page_route(app_state, "/t/{name}/transcript.json", "transcript", transcript),
         page_route(app_state, "/t/{name}/report.html", "report", report),
         page_route(app_state, "/t/{name}/arms.csv", "transcript", arms),

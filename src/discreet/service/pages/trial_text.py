@@ -31,7 +31,7 @@ SOON = 3600.0
 CALLS = 1000
 """The last calls of the audit trail, by which a pace is judged."""
 OFTEN, RARELY = 0.5, 0.05
-"""From which share of continuations without an answer that is the first thing to say,
+"""From which share of continuations without a conclusion that is the first thing to say,
 and one to say in a table.
 """
 FAR = 3650
@@ -78,41 +78,41 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
     low, middle, high = (max(one, now) for one in (found.low, found.median, found.high))
     stuck, often = f"{found.inconclusive:.0%}", found.inconclusive >= OFTEN
     brief = _between(low, high) + (
-        f", {stuck} without an answer" if found.inconclusive >= RARELY else ""
+        f", {stuck} without a conclusion" if found.inconclusive >= RARELY else ""
     )
     if often:
         lines = [
-            f"The trial may well reach its maximum of {most} people without an answer: {stuck} "
-            f"of {found.runs} simulated continuations did."
+            f"The trial may well reach its maximum of {most} participants without a conclusion: "
+            f"{stuck} of {found.runs} simulated continuations did."
         ]
     else:
         lines = [
             f"The trial may take {_between(low, high)} in all: eight of ten simulated "
             f"continuations did ({found.runs} were simulated), and half of them took at most "
             f"{format_participants(middle)}.",
-            f"{stuck} of them reached the maximum of {most} people without an answer.",
+            f"{stuck} of them reached the maximum of {most} participants without a conclusion.",
         ]
     if (days := _days(low, high, now, pace)) is not None and pace is not None:
         first, last = (_date(one) for one in days)
         when = f"about {first}" if first == last else f"{first} to {last}"
         brief += f" ({when})"
         lines.append(
-            f"At the pace so far, {format_count(f'{pace * DAY:.2g}', 'person', 'people')} a day, "
-            f"{_between(low, high)} will have come by {when}; their outcomes come later."
+            "At the enrolment rate so far, "
+            f"{format_count(f'{pace * DAY:.2g}', 'participant')} a day, {_between(low, high)} will have come by {when}; their outcomes come later."
         )
     return Ahead(tuple(lines), brief, True)
 
 
 def _between(low: int, high: int) -> str:
     return (
-        f"about {format_participants(low)} people"
+        f"about {format_participants(low)} participants"
         if low == high
-        else f"{format_participants(low)} to {format_participants(high)} people"
+        else f"{format_participants(low)} to {format_participants(high)} participants"
     )
 
 
 def _days(low: int, high: int, now: int, pace: float | None) -> tuple[float, float] | None:
-    """Days from now until so many people have come, as soon and as late."""
+    """Days from now until so many participants have come, as soon and as late."""
     if pace is None:
         return None
     days = (low - now) / pace / DAY, (high - now) / pace / DAY
@@ -127,7 +127,7 @@ def _date(days: float) -> str:
 
 
 def pace_of(app_state: AppState, trial: ServedTrial, principal: Principal) -> float | None:
-    """People a second, as far as a principal may know; None if nobody can say."""
+    """Participants a second, as far as a principal may know; None if nobody can say."""
     name, timed = trial.protocol.name, trial.protocol.has_times
     if timed:
         return PACES.get((app_state.url, name, "record"), lambda: _recorded(trial))
@@ -149,12 +149,12 @@ def _noted(trial: ServedTrial) -> float | None:
 
 
 def pace(came: Sequence[tuple[float, int]], now: float) -> float | None:
-    """People a second since the first of these times; those who came with it were
+    """Participants a second since the first of these times; those who came with it were
     before.
     """
     if not came or now - came[0][0] < SOON:
         return None
-    count = sum(people for _, people in came[1:])
+    count = sum(participants for _, participants in came[1:])
     return count / (now - came[0][0]) if count else None
 
 
@@ -173,7 +173,7 @@ def when(seconds: float | None) -> str:
 def state_words(status: Said) -> str:
     """How a trial stands, in short."""
     if status["stopped"]:
-        return "ended with an answer" if status["conclusive"] else "ended without an answer"
+        return "ended with a conclusion" if status["conclusive"] else "ended without a conclusion"
     return "paused" if status["paused"] else "running"
 
 
@@ -184,18 +184,19 @@ def waits_words(status: Said) -> str:
     if status["paused"]:
         return "A manager, to resume it."
     if status["next_release"]:
-        return f"The look at {_outcomes(status['waiting'])} after {when(status['next_release'])}."
+        outcomes = _outcomes(status["waiting"])
+        return f"The interim analysis of {outcomes} after {when(status['next_release'])}."
     if status["waiting"]:
-        return f"{_outcomes(status['waiting']).capitalize()}, before the next look."
-    return "More people."
+        return f"{_outcomes(status['waiting']).capitalize()}, before the next interim analysis."
+    return "More participants."
 
 
 def _outcomes(count: int) -> str:
     return "one outcome" if count == 1 else format_count(f"{count:,}", "outcome")
 
 
-def _of_people(count: int) -> str:
-    return format_count(f"{count:,}", "person", "people")
+def _of_participants(count: int) -> str:
+    return format_count(f"{count:,}", "participant", "participants")
 
 
 def known_words(status: Said, blind: bool) -> list[str]:
@@ -205,12 +206,10 @@ def known_words(status: Said, blind: bool) -> list[str]:
     if not status["stopped"]:
         return [_lead_words(status), describe_enrolment(status)]
     if status["conclusive"]:
-        took_part = (
-            f"{_of_people(status['participants'])} took part.{describe_missed_deadlines(status)}"
-        )
+        took_part = f"{_of_participants(status['participants'])} took part.{describe_missed_deadlines(status)}"
         return [state_conclusion(status), took_part]
     ended = "A manager ended the trial" if is_stopped_by_manager(status) else "The trial ended"
-    after = f"{ended} without a conclusion, after {_of_people(status['participants'])}."
+    after = f"{ended} without a conclusion, after {_of_participants(status['participants'])}."
     found = [after, describe_leader(status)]
     if status["smallest_delta"] is not None:
         found.append(
@@ -225,8 +224,8 @@ def _lead_words(status: Said) -> str:
     best, level = status["recommendation"], name_tied_arms(status)
     if best is None:
         return "Nothing has been released yet, so nobody knows anything about the arms."
-    lead = f"{level} are level" if level else f"{best} is doing best"
-    return f"So far {lead}. This is not a conclusion: the trial goes on until it can tell."
+    lead = f"{level} are level" if level else f"{best} has the best estimate"
+    return f"So far {lead}. This is not a conclusion: the trial continues."
 
 
 def evidence_words(share: float | None) -> str:
@@ -246,8 +245,8 @@ def event_words(event: Event, arms: Sequence[str]) -> str:
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
-    people = _of_people(says["participants"])
-    return f"Round {says['round']} was opened for {people}, with a sealed key."
+    participants = _of_participants(says["participants"])
+    return f"Round {says['round']} was opened for {participants}, with a sealed key."
 
 
 def _manager(says: Said, _: Sequence[str]) -> str:
@@ -257,29 +256,29 @@ def _manager(says: Said, _: Sequence[str]) -> str:
 
 
 def _stopped(says: Said, _: Sequence[str]) -> str:
-    return f"The trial ended {'with' if says.get('conclusive') else 'without'} an answer."
+    return f"The trial ended {'with' if says.get('conclusive') else 'without'} a conclusion."
 
 
 def _assigned(says: Said, arms: Sequence[str]) -> str:
     site = f" at {isolate_name(says['site'])}" if says.get("site") else ""
-    return f"{_people(says, arms)}{site}{_at(says)}."
+    return f"{_participants(says, arms)}{site}{_at(says)}."
 
 
-def _people(says: Said, arms: Sequence[str]) -> str:
+def _participants(says: Said, arms: Sequence[str]) -> str:
     places = says["arms"]
     first, last = says["first"], says["first"] + len(places) - 1
     if first == last:
-        return f"Person {first} was assigned to {_arm(arms, places[0])}"
+        return f"Participant {first} was assigned to {_arm(arms, places[0])}"
     counts = {arm: places.count(arm) for arm in sorted(set(places))}
     if len(counts) > FEW_ARMS:
-        return f"People {first} to {last} were assigned"
+        return f"Participants {first} to {last} were assigned"
     spread = ", ".join(f"{count} to {_arm(arms, arm)}" for arm, count in counts.items())
-    return f"People {first} to {last} were assigned: {spread}"
+    return f"Participants {first} to {last} were assigned: {spread}"
 
 
 def _released(says: Said, arms: Sequence[str]) -> str:
     batches = [
-        f"{_arm(arms, one['arm'])}: {_sum(one, says)} over {_of_people(one['count'])}"
+        f"{_arm(arms, one['arm'])}: {_sum(one, says)} over {_of_participants(one['count'])}"
         for one in says["releases"][:FEW_ARMS]
     ]
     more = len(says["releases"]) - len(batches)

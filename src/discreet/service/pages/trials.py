@@ -57,7 +57,7 @@ def make_public_routes(app_state: AppState) -> list[Route]:
         "/head": trial.mark,
         "/means.svg": as_anyone(trial.means),
         "/evidence.svg": as_anyone(trial.evidence),
-        "/people.svg": as_anyone(flow),
+        "/participants.svg": as_anyone(flow),
         "/transcript.json": trial.transcript,
         "/report.html": trial.report,
         "/arms.csv": trial.arms,
@@ -72,8 +72,8 @@ MOST = 60
 """Trials of which it is said what they wait for: each has to be opened for that."""
 STATES = {
     GOES_ON: "running",
-    "conclusive": "ended with an answer",
-    "inconclusive": "ended without an answer",
+    "conclusive": "ended with a conclusion",
+    "inconclusive": "ended without a conclusion",
 }
 
 
@@ -84,11 +84,11 @@ class Shown:
     trial: ListedTrial
     waits: str
     ahead: str = ""
-    """How it may go on."""
+    """Forecast."""
 
     @property
     def state(self) -> str:
-        """How it stands."""
+        """Status."""
         return STATES.get(self.trial.state, self.trial.state)
 
     @property

@@ -1,8 +1,8 @@
 /**
- * A desk through a bad connection. A form is sent until there is an answer; it carries a
+ * A site through a bad connection. A form is sent until there is an answer; it carries a
  * key under which the service does it once, however often it arrives. Until then that key
  * is kept for this tab and this page, so that it is the same after a reload and never that
- * of another person; what was typed stays in the form alone. Without this script the forms
+ * of another participant; what was typed stays in the form alone. Without this script the forms
  * work as they are.
  */
 
@@ -15,7 +15,7 @@ const NOT_ARRIVED = "Your last click did not arrive, and nobody was enrolled by 
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (!form.matches("form[data-desk]")) return;
+  if (!form.matches("form[data-site]")) return;
   event.preventDefault();
   const wrong = faultOf(form);
   say(form, wrong, wrong !== "");
@@ -70,12 +70,12 @@ async function show(answer, form = null) {
     return;
   }
   if (!made.querySelector("main .above")) {
-    location.assign(answer.url); // another page than a desk, such as the login
+    location.assign(answer.url); // another page than a site, such as the login
     return;
   }
   document.title = made.title;
   document.getElementById("main").replaceWith(document.adoptNode(made.getElementById("main")));
-  if (answer.url !== location.href && !/\/desk\/[a-z]+$/.test(new URL(answer.url).pathname)) {
+  if (answer.url !== location.href && !/\/site\/[a-z]+$/.test(new URL(answer.url).pathname)) {
     history.pushState(null, "", answer.url);
   }
   const result = document.querySelector("main [data-focus]") ?? document.querySelector("main h1");
@@ -101,7 +101,7 @@ async function comeBack() {
   const left = JSON.parse(sessionStorage.getItem(pending()) ?? "null");
   if (!left) return;
   forget();
-  const form = [...document.querySelectorAll("form[data-desk]")].find(
+  const form = [...document.querySelectorAll("form[data-site]")].find(
     (one) => new URL(one.action).pathname === left.path,
   );
   if (!form?.elements.once) return;
@@ -112,7 +112,7 @@ async function comeBack() {
   }
   keep(form);
   form.dataset.busy = "yes";
-  say(form, "Checking whether the last person was enrolled …");
+  say(form, "Checking whether the last participant was enrolled …");
   const where = `${location.pathname}?asked=${encodeURIComponent(left.once)}`;
   const found = await answerTo(where, {}, () => say(form, LOST));
   delete form.dataset.busy;
@@ -128,7 +128,7 @@ async function comeBack() {
 
 /** Where the key of what is under way on this page is kept. */
 function pending() {
-  return `discreet desk ${location.pathname}`;
+  return `discreet site ${location.pathname}`;
 }
 
 function keep(form) {
