@@ -98,7 +98,8 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
         brief += f" ({when})"
         lines.append(
             "At the enrolment rate so far, "
-            f"{format_count(f'{pace * DAY:.2g}', 'participant')} a day, {_between(low, high)} will have come by {when}; their outcomes come later."
+            f"{format_count(f'{pace * DAY:.2g}', 'participant')} a day, {_between(low, high)} will "
+            f"be enrolled by {when}; their outcomes come later."
         )
     return Ahead(tuple(lines), brief, True)
 
