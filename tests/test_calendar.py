@@ -74,7 +74,7 @@ def test_words() -> None:
     calendar = make_calendar(2, Delay.exponential(7, 0.05), 30, "continuous")
     assert calendar is not None
     assert calendar.describe == (
-        "2 people a day, outcomes after 7 days on average, at random (exponential), 5.0% never, "
+        "2 participants a day, outcomes after 7 days on average, at random (exponential), 5.0% never, "
         "deadline 30 days, continuous enrolment, released when complete"
     )
 
@@ -84,7 +84,7 @@ def test_words() -> None:
     [
         ((None, 7), "also give accrual"),
         ((None, None, 3), "also give accrual"),
-        ((0,), "accrual must be a positive number of people a day"),
+        ((0,), "accrual must be a positive number of participants a day"),
         ((math.nan,), "accrual must be"),
         ((True,), "accrual must be"),
         ((1, -1), "number of days from 0"),
@@ -99,7 +99,7 @@ def test_words() -> None:
         ((1, 7, None, "continuous"), "continuous enrolment needs a deadline"),
         ((1, 7, None, None, "scheduled"), "release on the clock needs a deadline"),
         ((1, 7, 9, "rolling"), "enrolment must be waiting or continuous"),
-        ((1, 7, 9, None, "soon"), "release must be complete or clock"),
+        ((1, 7, 9, None, "soon"), "release must be complete or scheduled"),
     ],
 )
 def test_refused(parts: tuple[Any, ...], words: str) -> None:

@@ -38,7 +38,7 @@ def read_accrual(text: str) -> float:
 def describe_accrual(text: str) -> str:
     """Describe in words how `read_accrual` reads a text, with another unit beside it."""
     number, _, unit = text.partition("/")
-    coming = format_count(f"{float(number):,g}", "person", "people")
+    coming = format_count(f"{float(number):,g}", "participant")
     if (unit := unit.strip() or "day") == "day":
         other = f"{read_accrual(text) * DAYS_PER_MONTH:,.3g} a month"
     else:
@@ -193,7 +193,7 @@ class Calendar(NamedTuple):
         )
         when = " on the clock" if self.clock else ""
         return (
-            f"{format_count(f'{self.accrual:g}', 'person', 'people')} a day, outcomes after "
+            f"{format_count(f'{self.accrual:g}', 'participant')} a day, outcomes after "
             f"{self.delay.describe}{last}, {self.enrolment} enrolment, released"
             f"{when or ' when complete'}"
         )
@@ -216,7 +216,7 @@ def make_calendar(
                 "number of people who come in a day"
             )
         return None
-    rate = _check_number("accrual", accrual, "people a day")
+    rate = _check_number("accrual", accrual, "participants a day")
     late = Delay.fixed(0.0) if delay is None else Delay.read(delay)
     last = math.inf if deadline is None else _check_number("deadline", deadline, "days")
     how = ENROLMENTS[0] if enrolment is None else _check_word("enrolment", enrolment, ENROLMENTS)

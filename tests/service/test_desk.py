@@ -138,7 +138,7 @@ def test_outcomes_are_taken_once_and_corrected(home: AppState, base: str) -> Non
     assert "The outcome of participant 1 is already saved, or recorded as missing." in again
     assert "Save the outcome" not in again
     said = [site.send(f"{DESK}/tell", page, once=f"a{one}", outcome=one).text for one in "01"]
-    assert all("an outcome was already told" in one for one in said)
+    assert all("an outcome was already recorded" in one for one in said)
     assert "the outcome was corrected" in site.send(f"{DESK}/amend", again, outcome="0").text
 
 

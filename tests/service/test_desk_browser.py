@@ -210,7 +210,7 @@ def test_a_login_that_has_ended_leads_to_another_one(
         assert trial.status().participants == before
         page.locator(".sending").get_by_role("link", name="Log in").click()
         page.get_by_label("Your token").wait_for()
-        assert page.url == f"{base}/login?to=%2Ft%2Fdose%2Fdesk"
+        assert page.url == f"{base}/login?to=%2Ft%2Fdose%2Fsite"
 
 
 def test_nobody_is_enrolled_while_there_is_no_connection(

@@ -247,7 +247,7 @@ def test_a_token_is_shown_once_and_ends(running: Service) -> None:
     assert found is not None
     assert (found.role, found.trial, found.site) == ("site", "dose", "Leeds")
     assert f"#{secret}" not in made.text, "a link carries a one-time code, never the token"
-    assert re.search("/login[?]to=%2Ft%2Fdose%2Fdesk#discreet_code_", made.text)
+    assert re.search("/login[?]to=%2Ft%2Fdose%2Fsite#discreet_code_", made.text)
     assert secret not in visit.get("/tokens").text
     assert visit.send(f"/tokens/{found.number}/revoke").status_code == 303
     assert running.home.tokens.find_token(secret) is None

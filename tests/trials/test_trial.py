@@ -776,7 +776,7 @@ def test_odd_people_are_refused(people: Any, tmp_path: Path) -> None:
     trial.ask(participants=["Jos\u00e9"])
     with pytest.raises(InvalidInputError, match="took part before"):
         trial.ask(participants=[" Jose\u0301 "])
-    with pytest.raises(InvalidInputError, match="this person took part before, and cannot"):
+    with pytest.raises(InvalidInputError, match="this participant took part before, and cannot"):
         trial.ask(participant="Jos\u00e9")
 
 

@@ -26,7 +26,7 @@ from discreet.trials.transaction import TrialTransaction
 from discreet.trials.verbs import AskBody
 from discreet.validation import quote
 
-TOOK_PART = "this person took part before, and cannot take part again. Nobody was assigned"
+TOOK_PART = "this participant took part before, and cannot take part again. Nobody was assigned"
 UNKNOWN_NUMBER = (
     "nobody here has this number in the trial, with which an id begins; nothing was changed"
 )
