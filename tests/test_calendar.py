@@ -74,7 +74,8 @@ def test_words() -> None:
     calendar = make_calendar(2, Delay.exponential(7, 0.05), 30, "continuous")
     assert calendar is not None
     assert calendar.describe == (
-        "2 participants a day, outcomes after 7 days on average, at random (exponential), 5.0% never, "
+        "2 participants a day, outcomes after 7 days on average, at random (exponential), "
+        "5.0% never, "
         "deadline 30 days, continuous enrolment, released when complete"
     )
 

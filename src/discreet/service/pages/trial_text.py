@@ -207,8 +207,8 @@ def known_words(status: Said, blind: bool) -> list[str]:
     if not status["stopped"]:
         return [_lead_words(status), describe_enrolment(status)]
     if status["conclusive"]:
-        took_part = f"{_of_participants(status['participants'])} took part.{describe_missed_deadlines(status)}"
-        return [state_conclusion(status), took_part]
+        count, missed = _of_participants(status["participants"]), describe_missed_deadlines(status)
+        return [state_conclusion(status), f"{count} took part.{missed}"]
     ended = "A manager ended the trial" if is_stopped_by_manager(status) else "The trial ended"
     after = f"{ended} without a conclusion, after {_of_participants(status['participants'])}."
     found = [after, describe_leader(status)]
