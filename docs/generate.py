@@ -74,7 +74,7 @@ def find_explanation(option: click.Option, name: str) -> str:
     if option.opts[0] in SHARED:
         return "As for all commands"
     if setting is not None and str(option.help).startswith(setting.help):
-        return "As in [the settings](settings.md)"
+        return "As in [the settings](#settings-of-a-trial)"
     for other in itertools.takewhile(lambda other: other != name, list_commands()):
         for one in find_command(other).params:
             if isinstance(one, click.Option) and write_option(one) == write_option(option):
@@ -118,7 +118,7 @@ def write_setting(setting: Setting) -> str:
     default = f"Default: `{setting.default!r}`." if has_default(setting) else "Required."
     unit = f" Unit: {setting.unit}." if setting.unit else ""
     choices = [f"- `{value}`: {means}." for value, means in setting.choices.items()]
-    heading = f"## {setting.label}\n\n`{setting.name}`. {setting.help} {default}{unit}"
+    heading = f"### {setting.label}\n\n`{setting.name}`. {setting.help} {default}{unit}"
     return "\n\n".join([heading, *(["\n".join(choices)] if choices else [])])
 
 

@@ -1,6 +1,4 @@
-"""docs/new-strategy.md: its code blocks are a new family, which works everywhere once
-its files are there.
-"""
+"""The family of docs/contributing.md works everywhere once its files are there."""
 
 import contextlib
 import io
@@ -25,11 +23,12 @@ from discreet.strategies import estimators, presets
 from discreet.strategies.run import Randomisation, Run, make_run
 from tests.support.tape import Tape
 
-PAGE = Path(__file__).parent.parent / "docs" / "new-strategy.md"
+PAGE = Path(__file__).parent.parent / "docs" / "contributing.md"
+HEADING = "## Example: a family of strategies"
 BLOCK = re.compile(
     r"^```\{code-block\} \w+\n:caption: ([^\n]*)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
-BLOCKS: dict[str, str] = dict(BLOCK.findall(PAGE.read_text()))
+BLOCKS: dict[str, str] = dict(BLOCK.findall(PAGE.read_text().partition(HEADING)[2]))
 SOURCE = "src/discreet/"
 FILES = {
     name.removeprefix(SOURCE): text
