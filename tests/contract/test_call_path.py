@@ -25,7 +25,7 @@ from discreet.service.state import AppState
 
 SOURCE = str(Path(discreet.__file__).parent)
 NOT_COUNTED = ("strategies", "simulation", "theory")
-LIMITS = {"ask": 60, "tell": 110, "status": 40, "http": 25}
+LIMITS = {"ask": 56, "tell": 97, "status": 30, "http": 25}
 """Largest numbers of functions: of calls of a trial, and of what the service adds to
 one.
 """
