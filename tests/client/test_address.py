@@ -179,7 +179,7 @@ def test_neither_database_nor_noise_is_loaded() -> None:
     code = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['opendp'] = None\n"
         "import discreet; discreet.RemoteTrial\n"
-        "import discreet.client.service\n"
+        "import discreet.client.trial\n"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
     loaded = subprocess.run(

@@ -35,7 +35,7 @@ def list_trials(url: str, token: str | None = None, ca: str | None = None) -> li
     `token` is valid (see `Trial.open`).
     """
     if is_remote(url):
-        from discreet.client.service import fetch_list
+        from discreet.client.trial import fetch_list
 
         return fetch_list(url, token, ca)
     from discreet.trials.store.database import Database
