@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import re
 import shlex
 from pathlib import Path
@@ -25,10 +26,12 @@ def run_page(page: Path) -> None:
     """
     namespace: dict[str, Any] = {"__name__": "docs"}
     printed, last = "", ""
-    for kind, text in blocks(page):
+    for number, (kind, text) in enumerate(blocks(page)):
         if kind == "python":
+            name = f"<block {number} of {page.name}>"
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile(text, str(page), "exec"), namespace)
+                exec(compile(text, name, "exec"), namespace)
             printed = out.getvalue()
         elif kind == "text" and last != "r":
             assert printed.strip() == text.strip()

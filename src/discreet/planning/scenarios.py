@@ -151,7 +151,7 @@ class GapScenarios:
     """Hold what "K arms, the best at least `gap` better than the rest, success rates
     around `base`" may mean.
 
-    `shapes` are instances that fit these words, by name. `hardest` says which of them
+    `shapes` are instances that fit these words, by name. `find_hardest` says which of them
     is the hardest. Strategies that take a target difference are planned with the gap as their
     target difference.
     """
