@@ -175,9 +175,9 @@ def test_no_stroke_before_a_name_reads_as_a_minus_sign() -> None:
 @pytest.mark.parametrize(
     ("people", "scale", "words"),
     [
-        ([42], "linear", "people assigned"),
-        ([30, 800], "linear", "people assigned"),
-        ([30, 900], "log", "people assigned, logarithmic"),
+        ([42], "linear", "participants assigned"),
+        ([30, 800], "linear", "participants assigned"),
+        ([30, 900], "log", "participants assigned, logarithmic"),
     ],
 )
 def test_a_logarithmic_axis_of_people_says_so(people: list[int], scale: str, words: str) -> None:
@@ -279,7 +279,7 @@ def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
     assert weakest[-1] >= 1 - 1e-9
     assert (weakest[:-1] < 1).all()
     svg = charts.render(charts.draw_path(path)).decode()
-    for words in ("A &lt; B", "threshold", "people (samples)", "estimate"):
+    for words in ("A &lt; B", "threshold", "participants (samples)", "estimate"):
         assert words in svg
 
 

@@ -114,9 +114,9 @@ def test_the_scale_of_an_axis_can_be_read(kind: str, count: int) -> None:
 def test_axes_of_people_say_that_they_are_logarithmic() -> None:
     done = np.array([100.0, 200.0, 900.0])
     spread = charts.draw_distribution(charts.Distribution(("ε = 1",), (done,), (3,)))
-    assert spread.axes[0].get_xlabel() == "people (samples), logarithmic"
+    assert spread.axes[0].get_xlabel() == "participants (samples), logarithmic"
     bars = charts.draw_participants([charts.ParticipantsRow("ε = 1", 100, 200, 900, 50)], limit=800)
-    assert bars.get_supxlabel().startswith("people, logarithmic: ● median")
+    assert bars.get_supxlabel().startswith("participants, logarithmic: ● median")
     assert FEW["draw_lines"](2).axes[0].get_ylabel() == "people, logarithmic"
 
 
@@ -157,7 +157,7 @@ def test_many_sites_are_not_pressed_down_by_all(sites: int, panels: int) -> None
     assert figure.axes[-1].get_ylim()[1] < 5 * 3 * TWO
     ends = [text.get_text() for text in figure.axes[0].texts]
     assert f"all ({3 * sites * TWO:,})" in ends
-    assert [axes.get_ylabel() for axes in figure.axes] == ["people assigned"] * panels
+    assert [axes.get_ylabel() for axes in figure.axes] == ["participants assigned"] * panels
 
 
 def test_what_marks_and_numbers_are_is_said() -> None:

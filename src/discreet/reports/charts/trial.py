@@ -217,7 +217,7 @@ def _draw_lines(axes: "Axes", data: EnrolmentCurves, lines: Sequence[int]) -> li
         axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
         ends.append(End(label(names[line], f"({y[-1]:,.0f})"), float(y[-1]), look.color))
     axes.set_ylim(0, 1.05 * float(data.people[:, lines].max()))
-    axes.set_ylabel("participants assigned")
+    axes.set_ylabel("participants")
     format_short_numbers(axes.yaxis)
     open_frame(axes)
     return ends
