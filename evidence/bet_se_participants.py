@@ -237,20 +237,18 @@ def largest_changes(data: dict[str, Any], part: str) -> list[tuple[float, str]]:
 
 def make_table(data: dict[str, Any]) -> list[str]:
     """Return the table of the docs page: participants over the bound."""
-    lines = ["| mu1 to mu6 | no target difference | the right target difference |", "|---|---|---|"]
-    for epsilon in EPSILONS:
-        shown = [
-            str(mean_over_bound(data, part=p, epsilon=epsilon))
-            for p in ("plain", "target_difference")
-        ]
-        lines.append(f"| ε = {epsilon:g} | {' | '.join(shown)} |")
-    shown = [str(mean_over_bound(data, part=part)) for part in ("plain", "target_difference")]
-    lines.append(f"| all of these | {' | '.join(shown)} |")
-    lines.append(f"| no privacy | {mean_over_bound(data, part='none')} | – |")
-    for epsilon in (0.5, 2.0):
-        mean = mean_over_bound(data, part="local", epsilon=epsilon)
-        lines.append(f"| local, ε = {epsilon:g} | {mean} | – |")
-    return lines
+    heads = [f"ε = {epsilon:g}" for epsilon in EPSILONS]
+    heads += ["no privacy", "local, ε = 0.5", "local, ε = 2"]
+    plain = [mean_over_bound(data, part="plain", epsilon=epsilon) for epsilon in EPSILONS]
+    plain.append(mean_over_bound(data, part="none"))
+    plain += [mean_over_bound(data, part="local", epsilon=epsilon) for epsilon in (0.5, 2.0)]
+    told = [mean_over_bound(data, part="target_difference", epsilon=level) for level in EPSILONS]
+    return [
+        f"| target difference | {' | '.join(heads)} |",
+        "|---" * (1 + len(heads)) + "|",
+        f"| none | {' | '.join(f'{mean.value:.2f}' for mean in plain)} |",
+        f"| the right one | {' | '.join(f'{mean.value:.2f}' for mean in told)} | – | – | – |",
+    ]
 
 
 def show(data: dict[str, Any]) -> None:

@@ -112,16 +112,6 @@ def span(values: list[float]) -> str:
     return f"{middle(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def make_table(data: dict[str, Any]) -> list[str]:
-    """Return the table of bet-se, a row an ε."""
-    lines = ["| ε | same ε and γ = 10⁻⁶ | ρ = ε²/2 |", "|---" * 3 + "|"]
-    for epsilon in EPSILONS:
-        wanted = {"part": "epsilons", "strategy": "bet-se", "epsilon": epsilon}
-        shown = [span(ratios(data, way, **wanted)) for way in ("gamma", "rho")]
-        lines.append(f"| {epsilon:g} | {' | '.join(shown)} |")
-    return lines
-
-
 def pure_to_phased(data: dict[str, Any]) -> list[float]:
     """People of bet-se with Laplace noise for each of adap-tt with Gaussian noise."""
     found = []
@@ -142,7 +132,6 @@ def wrong(data: dict[str, Any], strategy: str) -> tuple[int, int, int]:
 
 def show(data: dict[str, Any]) -> None:
     """The tables of the page, and what stands in its sentences."""
-    print("", *make_table(data), sep="\n")
     for strategy in PRESETS:
         print(f"{strategy}, wrong, unstopped, of:", *wrong(data, strategy))
 

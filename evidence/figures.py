@@ -8,7 +8,6 @@ from typing import Any
 
 from evidence import authors as authors_study
 from evidence import bernoulli as bernoulli_study
-from evidence import bet_se_participants as participants_study
 from evidence import beyond
 from evidence import field as field_study
 from evidence import numbers as numbers_study
@@ -303,12 +302,6 @@ def bernoulli_to_bets() -> list[tuple[str, float]]:
     ]
 
 
-def changed(part: str) -> str:
-    """Return by how many percent participants changed in a part of the study."""
-    change = participants_study.mean_change(PARTICIPANTS, part=part).value
-    return f"{abs(100 * change - 100):.1f}"
-
-
 EACH = ("ttucb", "ttucb kl", "ctb-tt")
 
 FIGURES: dict[str, Callable[[], list[str]]] = {
@@ -364,26 +357,6 @@ FIGURES: dict[str, Callable[[], list[str]]] = {
         *(f"{ratio:.2f}" for _, ratio in bernoulli_to_bets() if ratio < 1),
         *(name for name, ratio in bernoulli_to_bets() if ratio < 1),
     ],
-    "participants.changes": lambda: [
-        changed("plain"),
-        str(len(participants_study.select_cells(PARTICIPANTS, part="plain"))),
-        changed("target_difference"),
-        f"{100 * participants_study.largest_changes(PARTICIPANTS, 'plain')[0][0] - 100:.1f}",
-        *map(
-            changed,
-            (
-                "two arms",
-                "two arms, target_difference",
-                "more arms",
-                "none",
-                "local",
-                "rho",
-                "numbers",
-                "indifference_zone",
-            ),
-        ),
-        changed("continuous"),
-    ],
     "participants.wrong": lambda: [
         spaced(PARTICIPANTS["runs"] * len(PARTICIPANTS["cells"])),
         str(sum(cell["now"]["errors"] for cell in PARTICIPANTS["cells"])),
@@ -414,6 +387,11 @@ FIGURES: dict[str, Callable[[], list[str]]] = {
         for delta in numbers_study.DELTAS
     ],
     "numbers.yes_no": lambda: [f"{100 * max(cost_of_numbers('cells')) - 100:.0f}"],
+    "numbers.local": lambda: ends(
+        numbers_study.gain(cell)
+        for cell in numbers_study.cells_of(OUTCOMES, "local")
+        if "bern" not in cell["instance"]
+    ),
     "numbers.levels": lambda: [str(math.ceil(100 * max(cost_of_numbers("local")) - 100))],
     "numbers.range": lambda: [
         end for way in ("numbers", "yes-no") for end in ends(cost_of_twice_the_range(way))

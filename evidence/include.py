@@ -13,10 +13,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from evidence import bernoulli, bet_se_participants, beyond, choosing, episodes, numbers, rules
+from evidence import bernoulli, bet_se_participants, choosing, episodes, numbers, rules
 from evidence.figures import (
     BERNOULLI,
-    BEYOND,
     CHOOSING,
     FIGURES,
     OUTCOMES,
@@ -32,7 +31,6 @@ TABLES: dict[str, list[Callable[[], None]]] = {
     "docs/betting.md": [
         lambda: print(*bet_se_participants.make_table(PARTICIPANTS), sep="\n"),
         lambda: numbers.show(OUTCOMES),
-        lambda: beyond.show(BEYOND),
     ],
     "docs/strategies.md": [lambda: rules.show(RULES), lambda: bernoulli.show(BERNOULLI)],
     "docs/theory.md": [lambda: episodes.show(read_evidence("episodes"))],

@@ -206,11 +206,11 @@ def gain(cell: dict[str, Any]) -> float:
     return float(cell["yes-no"]["mean"] / cell["numbers"]["mean"])
 
 
-def make_table(data: dict[str, Any], part: str) -> list[str]:
-    """Return the table of a part: participants with numbers, and how many times as many
+def make_table(data: dict[str, Any]) -> list[str]:
+    """Return the table of the page: participants with numbers, and how many times as many
     bits take, for each instance and ε.
     """
-    cells = cells_of(data, part)
+    cells = cells_of(data, "cells")
     epsilons = list(dict.fromkeys(cell["epsilon"] for cell in cells))
     heads = ["no privacy" if level is None else f"ε = {level:g}" for level in epsilons]
     lines = [f"| arms | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
@@ -231,8 +231,7 @@ def find_worst_error(data: dict[str, Any], delta: float) -> float:
 
 def show(data: dict[str, Any]) -> None:
     """The tables of the page, and what stands in its sentences."""
-    for part in ("cells", "local"):
-        print("", *make_table(data, part), sep="\n")
+    print("", *make_table(data), sep="\n")
     for part in ("cells", "local", "ranges", "spreads"):
         cells = cells_of(data, part)
         errors = sum(cell["numbers"]["errors"] for cell in cells)
