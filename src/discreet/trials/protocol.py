@@ -1,5 +1,5 @@
-"""The protocol of a live trial: everything that is fixed before the first person, its
-text and its hash.
+"""The protocol of a live trial: everything that is fixed before the first participant,
+its text and its hash.
 """
 
 import hashlib
@@ -215,7 +215,7 @@ class Protocol(TrialSettings):
 
     @cached_property
     def grid(self) -> int:
-        """Units of an outcome behind the wall."""
+        """How many units an outcome of 1.0 has inside the privacy boundary."""
         return choose_grid(self.strategy)
 
     @property

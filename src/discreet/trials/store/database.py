@@ -1,10 +1,10 @@
-"""A database of trials: append-only public events with a hash chain, and behind the
-wall sealed outcomes.
+"""A database of trials: public events in an append-only hash chain and, inside the
+privacy boundary, outcomes.
 
-One `Store` is one database; every change is made in a `Session` that holds the trial's
-lock, in one transaction that is on disk before it returns. No error and no log line
-repeats a value that was to be written: parameters are hidden, and what the driver said
-is not passed on.
+One `Database` is one address. Every change is made on the `TrialTables` of a
+transaction that holds the trial's lock and is on disk before it returns. No error and
+no log line repeats a value that was to be written: parameters are hidden, and the
+driver's words are not passed on.
 """
 
 import logging
@@ -229,7 +229,7 @@ class Database:
 
     def __repr__(self) -> str:
         """The address without its password."""
-        return f"Store({self.address!r})"
+        return f"Database({self.address!r})"
 
     @property
     def address(self) -> str:
