@@ -91,7 +91,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     made.calls["Trial.close"][0]()
 
 
-ALL = [*(f"Trial.{name}" for name in (*LIVE, "record", "find_assignment", "participant_view"))]
+ALL = [*(f"Trial.{name}" for name in (*LIVE, "record"))]
 BESIDE = ["list_trials", "backup_trials", "restore_trials", "verify_transcript", "trial_page"]
 BESIDE += ["transcript_frame", "respond", "Response", "Response.parse"]
 WITHOUT = {f"Trial.{name}" for name in ("list_codes", "expire", "status", "transcript", "close")}

@@ -33,7 +33,7 @@ RECORDS = {
         "AskResult",
         "Bounds",
         "CharacteristicTime",
-        "Correctness",
+        "CorrectnessAudit",
     ),
     *("GapScenarios", "OutOfReach", "Plan", "PrivacyAudit", "PrivateBounds", "RangeCost"),
     *("Recommendation", "Restored", "Results", "Status", "TellResult", "Verification"),
