@@ -782,7 +782,7 @@ def test_the_picture_is_drawn_once_for_all_who_look(
         drawn.append("")
         return draw_trial(said)
 
-    monkeypatch.setattr("discreet.service.pages.trial.trial_pictures", draw)
+    monkeypatch.setattr("discreet.service.pages.trial.draw_trial", draw)
     monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
     visit = running.visit("monitor", "dose")
     texts = {visit.get("/t/dose/means.svg").text for _ in range(5)}
@@ -841,7 +841,7 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
     """Who is logged in sees that; who is not is shown the way in, and nothing else."""
     lost = running.visit("manager").get("/no/such/page", Accept="text/html")
     assert lost.status_code == 404
-    assert '<a href="/tokens">TokenStore</a>' in lost.text
+    assert '<a href="/tokens">Tokens</a>' in lost.text
     assert "a manager (manager)" in lost.text
     assert "Log out" in lost.text
     assert 'href="/login"' not in lost.text

@@ -109,7 +109,7 @@ def _which(start: int, end: int, all: int, trial: str) -> str:
     """What is said where not all are shown."""
     if end - start == all:
         return ""
-    what = "Links" if trial else "TokenStore"
+    what = "Links" if trial else "Tokens"
     return f"{what} {start + 1:,} to {end:,} of {all:,} are shown, those that work first."
 
 
