@@ -230,7 +230,9 @@ class TestFile:
         assert Study.from_dict(study.to_dict()) == study
         with pytest.raises(InvalidInputError, match="outcomes must be one of yes-no, numbers"):
             read(tmp_path, text.replace('"numbers"', '"bits"'))
-        with pytest.raises(InvalidInputError, match="dp-se has no option 'outcomes'"):
+        with pytest.raises(
+            InvalidInputError, match="outcomes, the kind of outcomes to expect, is for bet-se only"
+        ):
             read(tmp_path, text.replace("bet-se", "dp-se"))
 
     def test_data_of_its_own(self, tmp_path: Path) -> None:
@@ -289,7 +291,7 @@ class TestFile:
                 "no combination for the strategy ttucb fits: .*no option 'epsilon'",
             ),
             (
-                "S bet-se\ndelta = 0.1\nepsilon = 1\nzeta = 'x'",
+                "S bet-se\ndelta = 0.1\nepsilon = 1\nindifference_zone = 'x'",
                 "indifference_zone must be a number",
             ),
             ("skip_unfit = 1\nS ttucb\ndelta = 0.1", "skip_unfit must be true or false"),
