@@ -17,7 +17,14 @@ BLOCK = re.compile(r"^```(python|text|console|r)\n(.*?)^```$", re.MULTILINE | re
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return [(match[1], match[2]) for match in BLOCK.finditer(page.read_text())]
+    """Return the kind and text of each block. Python blocks keep their line numbers in the
+    page, so that the source text of a class can be read from it.
+    """
+    text = page.read_text()
+    return [
+        (match[1], "\n" * text.count("\n", 0, match.start(2)) * (match[1] == "python") + match[2])
+        for match in BLOCK.finditer(text)
+    ]
 
 
 def run_page(page: Path) -> None:
