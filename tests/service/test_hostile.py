@@ -21,8 +21,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app, routes
-from discreet.service.auth import Principal
-from discreet.service.credentials import form_key
+from discreet.service.auth import Principal, form_key
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import LimitConfig
 from discreet.service.pages.base import LOGIN_COOKIE, TEMPLATES

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from discreet import StoreError, Trial, backup_trials, bet_se, restore_trials
 from discreet.cli import main
-from discreet.service.credentials import SecretKind, hash_secret
+from discreet.service.auth import SecretKind, hash_secret
 from discreet.service.state import AppState
 from discreet.trials.store import schema
 from discreet.trials.store.database import Database

@@ -17,8 +17,8 @@ from discreet.errors import StoreError
 from discreet.reports.trial import draw_trial
 from discreet.service import planner
 from discreet.service.pages import trial
-from discreet.service.pages.audit_trail import AuditTrailRow, grouped
 from discreet.service.pages.base import LOGIN_COOKIE
+from discreet.service.pages.manage import AuditTrailRow, grouped
 from discreet.service.pages.trial_form import read_form
 from discreet.service.state import script_hash
 from discreet.trials.record import AuditEntry

@@ -13,8 +13,7 @@ import pytest
 from discreet import Trial, bet_se, ctb_tt, gauss_tt, respond, verify_transcript
 from discreet.errors import InvalidInputError
 from discreet.service import state
-from discreet.service.auth import Principal
-from discreet.service.credentials import SecretKind
+from discreet.service.auth import Principal, SecretKind
 from discreet.service.state import AppState, integrity, invite, link_path, script_for, script_hash
 from discreet.strategies.strategy import Strategy
 from discreet.trials.mechanisms import find_noise_scale

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from discreet import Trial, bet_se
 from discreet.service import observability, planner
 from discreet.service.app import routes
-from discreet.service.credentials import form_key
+from discreet.service.auth import form_key
 from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.trials.store.tables import TrialTables
 from tests.support.service import Service, serving

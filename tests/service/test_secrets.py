@@ -12,8 +12,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
-from discreet.service.auth import ACTIONS, Principal
-from discreet.service.credentials import SecretKind, form_key, new_secret
+from discreet.service.auth import ACTIONS, Principal, SecretKind, form_key, new_secret
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import LimitConfig
 from discreet.service.pages.base import LOGIN_COOKIE, SECURE_LOGIN_COOKIE

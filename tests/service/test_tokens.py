@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
-from discreet.service.auth import TokenStore
-from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
+from discreet.service.auth import SecretKind, TokenStore, hash_secret, is_kind, new_secret
 from discreet.trials.store.database import Database
 from discreet.trials.store.tokens import TokenTable
 from tests.support.service import serving, wait_for

@@ -11,7 +11,7 @@ import httpx
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
-from discreet.service.credentials import form_key
+from discreet.service.auth import form_key
 from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.service.state import AppState
 

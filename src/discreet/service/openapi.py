@@ -15,8 +15,7 @@ from discreet.reports.html import render
 from discreet.service.auth import ACTIONS, KEY, PUBLIC
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.service.limits import MOST_BYTES
-from discreet.service.middleware import REPORT_POLICY
-from discreet.service.problems import TYPE, Problem
+from discreet.service.middleware import REPORT_POLICY, TYPE, Problem
 from discreet.trials.names import MAX_NAME_LENGTH
 from discreet.version import __version__
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import ArmBatch, choose_first
-from discreet.trials import idempotency
+from discreet.trials import transaction
 from discreet.trials.inputs import normalize_identifiers
 from discreet.trials.names import is_site_name
 from discreet.trials.randomisation import commit_to, draw_key, prepare_draw
@@ -47,7 +47,7 @@ def ask(tx: TrialTransaction, body: AskBody, key: str | None = None) -> AskResul
     who came before. Return None if a round must be opened first.
     """
     site = _choose_site(tx, body)
-    numbers = None if key is None else idempotency.find_asked(tx, body, site, key)
+    numbers = None if key is None else transaction.find_asked(tx, body, site, key)
     if numbers is None:
         numbers = _assign(tx, body, site, key)
     return None if numbers is None else _make_result(tx, body, numbers)
@@ -74,7 +74,7 @@ def _assign(
     if numbers:
         tx.audit("ask", len(numbers), site)
         if key is not None:
-            idempotency.store_asked(tx, body, site, key, numbers)
+            transaction.store_asked(tx, body, site, key, numbers)
     end_if_over(tx)
     return numbers if numbers or not needs_round(tx) else None
 

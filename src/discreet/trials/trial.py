@@ -29,7 +29,7 @@ from discreet.errors import (
 from discreet.scale import REFUSE
 from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
-from discreet.trials import enrolment, idempotency, management, mechanisms, outcomes
+from discreet.trials import enrolment, mechanisms, outcomes, transaction
 from discreet.trials.group_commit import GroupCommit, Task
 from discreet.trials.inputs import check_key, check_user, parse_number
 from discreet.trials.listing import unknown_trial_words
@@ -102,7 +102,7 @@ def _amend(tx: TrialTransaction, body: Any) -> Done:
 
 
 def _manage(tx: TrialTransaction, body: Any) -> Done:
-    management.manage(tx, body)
+    outcomes.manage(tx, body)
     return Done()
 
 
@@ -111,13 +111,13 @@ WORK: dict[str, Callable[..., Any]] = {
     "answer": outcomes.answer,
     "amend": _amend,
     "reissue": lambda tx, body: outcomes.reissue(tx, body.id),
-    "unblind": lambda tx, body: RevealedArm(management.unblind(tx, body)),
+    "unblind": lambda tx, body: RevealedArm(outcomes.unblind(tx, body)),
     "list-open": lambda tx, body: enrolment.list_open(tx, body.site),
     "find": lambda tx, body: enrolment.find_assignment(tx, body.number),
-    "was-answered": lambda tx, body: Answered(idempotency.was_answered(tx, body.key)),
+    "was-answered": lambda tx, body: Answered(transaction.was_answered(tx, body.key)),
     "view": lambda tx, body: outcomes.view_participant(tx, body.id),
     "manage": _manage,
-    "list-codes": lambda tx, body: management.list_codes(tx),
+    "list-codes": lambda tx, body: outcomes.list_codes(tx),
     "expire": lambda tx, body: outcomes.expire(tx),
 }
 """The function of each verb but `ask`."""
@@ -435,14 +435,14 @@ class Trial(TrialVerbs):
             work = partial(WORK[verb.name], body=arguments)
         else:
             work = partial(
-                idempotency.run_once, work=WORK[verb.name], verb=verb, body=arguments, key=key
+                transaction.run_once, work=WORK[verb.name], verb=verb, body=arguments, key=key
             )
         ids = arguments.ids
         if ids and self.protocol.strategy.trust_model.is_private:
             mechanisms.load_opendp()  # before others are kept waiting for it
         task: Task[Result] = Task(work, user, site, ids=ids, participants=max(len(ids), 1))
         if key is not None:
-            task.key = idempotency.key_text(verb.name, key)
+            task.key = transaction.key_text(verb.name, key)
         if isinstance(arguments, AskBody):
             task.participants, task.enrols = arguments.n, True
         if isinstance(arguments, ManageBody):

@@ -10,16 +10,7 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from discreet.service import state
-from discreet.service.pages import (
-    account,
-    audit_trail,
-    manage,
-    new_trial,
-    participant,
-    site,
-    trial,
-    trials,
-)
+from discreet.service.pages import account, manage, new_trial, participant, site, trial, trials
 from discreet.service.state import AppState
 
 
@@ -37,7 +28,7 @@ def routes(app_state: AppState) -> list[Route]:
         trials.make_list_routes,
         trial.routes,
         manage.routes,
-        audit_trail.routes,
+        manage.make_audit_trail_routes,
         account.make_token_routes,
         new_trial.routes,
         trials.make_public_routes,

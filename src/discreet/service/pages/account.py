@@ -8,8 +8,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
-from discreet.service.auth import CODE_MINUTES, LOGIN_SECONDS, WRONG, NotHereError, Principal
-from discreet.service.credentials import SecretKind, is_form_key, is_kind
+from discreet.service.auth import (
+    CODE_MINUTES,
+    LOGIN_SECONDS,
+    WRONG,
+    NotHereError,
+    Principal,
+    SecretKind,
+    is_form_key,
+    is_kind,
+)
 from discreet.service.pages.base import (
     LOGIN_PATH,
     PageRequest,

@@ -20,10 +20,9 @@ from starlette.routing import Route
 from starlette.types import Message, Receive
 
 from discreet.errors import InvalidInputError, RefusedError
-from discreet.service.auth import Principal, check, scoped_key, trial_in_path
-from discreet.service.credentials import form_key, is_form_key
+from discreet.service.auth import Principal, check, form_key, is_form_key, scoped_key, trial_in_path
 from discreet.service.limits import TooLargeError, TooManyError, get_info
-from discreet.service.problems import note_error, problem_of, words_of
+from discreet.service.middleware import note_error, problem_of, words_of
 from discreet.service.state import AppState
 from discreet.trials.names import MAX_NAME_LENGTH, quote_name
 from discreet.wording import format_count

@@ -16,9 +16,9 @@ from starlette.routing import Route
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.auth import Principal, bearer_of, check, request_key
 from discreet.service.limits import get_info
+from discreet.service.middleware import note_error, problem, problem_of
 from discreet.service.pages.base import PageRequest, page_route
 from discreet.service.pages.site import is_yes_no
-from discreet.service.problems import note_error, problem, problem_of
 from discreet.service.state import OTHER, PATH, AppState, integrity, script_hash
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import response_noise

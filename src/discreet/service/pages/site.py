@@ -28,7 +28,6 @@ from discreet.service.pages.base import (
     qr_picture,
 )
 from discreet.service.state import DAYS, invite, link_path
-from discreet.trials.idempotency import OTHER_ASK, OTHER_REQUEST
 from discreet.trials.inputs import parse_number
 from discreet.trials.outcomes import ANSWERED
 from discreet.trials.protocol import Protocol
@@ -37,6 +36,7 @@ from discreet.trials.settings import (
     ANONYMOUS,
 )
 from discreet.trials.status import AskResult, OpenAssignment, Status, TellResult
+from discreet.trials.transaction import OTHER_ASK, OTHER_REQUEST
 from discreet.trials.trial import Trial, TrialUser
 from discreet.validation import read_decimal, read_whole
 from discreet.wording import format_count
