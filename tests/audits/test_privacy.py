@@ -134,7 +134,7 @@ class RawStop(Rehearsal):
 
 
 class BareFirst(Rehearsal):
-    """The first sample of each arm without noise, as the printed algorithm has it."""
+    """The first sample of each arm without noise, as in a meta-algorithm that starts from raw rewards."""
 
     first = False
 
