@@ -134,7 +134,7 @@ class RawStop(Rehearsal):
 
 
 class BareFirst(Rehearsal):
-    """The first sample of each arm without noise, as in a meta-algorithm that starts from raw rewards."""
+    """Release the first sample of each arm without noise, as the generic meta-algorithm does."""
 
     first = False
 
