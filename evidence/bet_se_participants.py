@@ -237,14 +237,14 @@ def largest_changes(data: dict[str, Any], part: str) -> list[tuple[float, str]]:
 
 def make_table(data: dict[str, Any]) -> list[str]:
     """Return the table of the docs page: participants over the bound."""
-    heads = [f"ε = {epsilon:g}" for epsilon in EPSILONS]
+    heads = [f"{epsilon:g}" for epsilon in EPSILONS]
     heads += ["no privacy", "local, ε = 0.5", "local, ε = 2"]
     plain = [mean_over_bound(data, part="plain", epsilon=epsilon) for epsilon in EPSILONS]
     plain.append(mean_over_bound(data, part="none"))
     plain += [mean_over_bound(data, part="local", epsilon=epsilon) for epsilon in (0.5, 2.0)]
     told = [mean_over_bound(data, part="target_difference", epsilon=level) for level in EPSILONS]
     return [
-        f"| target difference | {' | '.join(heads)} |",
+        f"| target difference, ε = | {' | '.join(heads)} |",
         "|---" * (1 + len(heads)) + "|",
         f"| none | {' | '.join(f'{mean.value:.2f}' for mean in plain)} |",
         f"| the right one | {' | '.join(f'{mean.value:.2f}' for mean in told)} | – | – | – |",

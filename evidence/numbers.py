@@ -206,11 +206,14 @@ def gain(cell: dict[str, Any]) -> float:
     return float(cell["yes-no"]["mean"] / cell["numbers"]["mean"])
 
 
+TABLE_EPSILONS = (0.1, 1.0, None)
+
+
 def make_table(data: dict[str, Any]) -> list[str]:
     """Return the table of the page: participants with numbers, and how many times as many
     bits take, for each instance and ε.
     """
-    cells = cells_of(data, "cells")
+    cells = [cell for cell in cells_of(data, "cells") if cell["epsilon"] in TABLE_EPSILONS]
     epsilons = list(dict.fromkeys(cell["epsilon"] for cell in cells))
     heads = ["no privacy" if level is None else f"ε = {level:g}" for level in epsilons]
     lines = [f"| arms | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
