@@ -2,8 +2,8 @@
 [runs [strategy]]
 
 Measures into beyond.json beside this file, one strategy anew or all, then prints the
-tables of the section "Gaussian noise" of docs/betting.md and draws its
-picture. With 0 runs it prints and draws only.
+errors that the section "Gaussian noise" of docs/betting.md names, and draws its picture.
+With 0 runs it prints and draws only.
 """
 
 import json
@@ -85,7 +85,7 @@ def measure(runs: int, only: str, before: list[dict[str, Any]]) -> dict[str, Any
     return {"gamma": GAMMA, "runs": runs, "cells": cells}
 
 
-# --- tables ---------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------
 
 
 def cells_of(data: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
@@ -107,11 +107,6 @@ def middle(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def span(values: list[float]) -> str:
-    """The geometric mean, and the ends."""
-    return f"{middle(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-
-
 def pure_to_phased(data: dict[str, Any]) -> list[float]:
     """People of bet-se with Laplace noise for each of adap-tt with Gaussian noise."""
     found = []
@@ -131,7 +126,7 @@ def wrong(data: dict[str, Any], strategy: str) -> tuple[int, int, int]:
 
 
 def show(data: dict[str, Any]) -> None:
-    """The tables of the page, and what stands in its sentences."""
+    """Print the wrong and the unstopped runs of each strategy."""
     for strategy in PRESETS:
         print(f"{strategy}, wrong, unstopped, of:", *wrong(data, strategy))
 
