@@ -143,7 +143,7 @@ def notebook_bar(title: str) -> Iterator[NotebookBar]:
     the work is done; outside a notebook show nothing.
 
     `with notebook_bar("planning") as bar: plan(…, progress=bar)`; for studies,
-    `progress=bar.step`.
+    `progress=bar.show_step`.
     """
     if not isinstance(title, str):
         raise InvalidInputError("a bar's title is a text")
