@@ -19,7 +19,7 @@ import pytest
 
 import discreet
 from discreet import Trial, bet_se
-from discreet.service import auth
+from discreet.service import auth, observability
 from discreet.service.app import make_app
 from discreet.service.state import AppState
 
@@ -145,6 +145,7 @@ def test_status(trial: Trial) -> None:
 
 def test_ask_over_http(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "REMEMBERED", 600.0)  # however slowly the calls follow
+    monkeypatch.setattr(observability, "_own", [])  # no log that another test has started
     home = AppState(str(trial.url))
     secret, _ = home.tokens.make("a test", "manager", "a test")
     headers = {"Authorization": f"Bearer {secret}"}

@@ -62,7 +62,7 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: AppState, clock: Cl
 
 def test_it_looks_until_the_service_ends(home: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[AppState] = []
-    monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
+    monkeypatch.setattr(keeper, "EVERY", 0.02)
     monkeypatch.setattr(keeper, "make_due_releases", looks.append)
     with run_scheduler(home):
         wait_for(lambda: len(looks) > 2)
@@ -103,7 +103,7 @@ def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         server.started = True
 
     monkeypatch.setattr(server.Server, "run", runs)
-    monkeypatch.setattr(keeper, "SECONDS_BETWEEN_UPDATES", 0.02)
+    monkeypatch.setattr(keeper, "EVERY", 0.02)
     monkeypatch.setattr(keeper, "make_due_releases", kept.append)
     monkeypatch.chdir(tmp_path)
     server.serve(

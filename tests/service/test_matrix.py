@@ -47,7 +47,7 @@ def secrets(service: Service) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def wrong(service: Service, secrets: dict[str, str]) -> dict[str, str]:
-    """TokenStore that do not work, by the reason."""
+    """Tokens that do not work, by the reason."""
     tokens = service.home.tokens
     revoked, token = tokens.make("gone", MANAGER, "a test")
     assert tokens.revoke(token.number, "a test")

@@ -67,7 +67,7 @@ def test_of_very_many_tokens_a_page_shows_some_and_says_so(
     page = visit.get("/tokens").text
     assert len(named(page)) == 10
     assert old.name in named(page)[:2]  # those that work are before those that do not
-    assert "TokenStore 1 to 10 of 14 are shown, those that work first." in page
+    assert "Tokens 1 to 10 of 14 are shown, those that work first." in page
     rest = visit.get("/tokens?from=10").text
     assert len(named(rest)) == 4
     assert 'href="/tokens?from=10"' in page

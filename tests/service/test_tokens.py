@@ -1,4 +1,4 @@
-"""TokenStore: made by commands, used by callers, of no use when they are revoked."""
+"""Tokens: made by commands, used by callers, of no use when they are revoked."""
 
 import json
 from collections.abc import Iterator

@@ -121,7 +121,7 @@ def test_nobody_beats_the_odds() -> None:
         ({"leaked": True}, "by_last_key"),
         ({"keys": lambda round: b"k" * 32}, "by_last_key"),
         ({"keys": lambda round: round.to_bytes(32, "big")}, "by_known_keys"),
-        ({"deal": lambda key, number, weights: in_cycle(number - 1, weights)}, "lacking"),
+        ({"deal": lambda key, number, weights: in_cycle(number - 1, weights)}, "find_lagging_arm"),
         ({"deal": lambda key, number, weights: draw_arm(key, number // 2, weights)}, "repeated"),
     ],
     ids=["key leaked", "key used again", "key guessable", "cycle", "a coin for two"],

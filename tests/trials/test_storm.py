@@ -88,7 +88,9 @@ def test_death_at_every_statement(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["assign", "close_assignments", "append", "close_batch"])
+@pytest.mark.parametrize(
+    "step", ["insert_assignments", "mark_recorded", "append_event", "delete_counts"]
+)
 def test_planted_mistakes_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

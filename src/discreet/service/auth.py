@@ -107,7 +107,7 @@ class TokenStore:
         self.token_table = token_table
         self._lock = threading.Lock()
         self._known: dict[bytes, _Found] = {}
-        """TokenStore found a moment ago, by the hash of their secret: hashes of different
+        """Tokens found a moment ago, by the hash of their secret: hashes of different
         kinds never meet, since each kind has a hash domain of its own.
         """
         self._noted: dict[int, float] = {}

@@ -67,7 +67,7 @@ class Part(NamedTuple):
 
 
 def by_hand(tokens: Iterable[Token]) -> list[Token]:
-    """TokenStore without the links that sites make for participants."""
+    """Tokens without the links that sites make for participants."""
     return [one for one in tokens if one.role != PARTICIPANT]
 
 
@@ -103,7 +103,7 @@ def _counts(trial: str, links: Sequence[Token], now: float) -> str:
 
 
 def part_of(tokens: Iterable[Token], now: float, start: int, trial: str = "") -> Part:
-    """TokenStore from one on, those that work first."""
+    """Tokens from one on, those that work first."""
     ordered = sorted(tokens, key=lambda one: not one.is_valid(now))
     start = min(start, max(0, len(ordered) - 1)) // MOST * MOST
     rows = [_row(one, now) for one in ordered[start : start + MOST]]
