@@ -135,7 +135,7 @@ class TestCommand:
             "high",
             "strategy",
             "runs",
-            "samples",
+            "participants",
             "correct",
             "unstopped",
             "times",

@@ -157,7 +157,7 @@ def test_many_sites_are_not_pressed_down_by_all(sites: int, panels: int) -> None
     assert figure.axes[-1].get_ylim()[1] < 5 * 3 * TWO
     ends = [text.get_text() for text in figure.axes[0].texts]
     assert f"all ({3 * sites * TWO:,})" in ends
-    assert [axes.get_ylabel() for axes in figure.axes] == ["participants assigned"] * panels
+    assert [axes.get_ylabel() for axes in figure.axes] == ["participants"] * panels
 
 
 def test_what_marks_and_numbers_are_is_said() -> None:

@@ -483,7 +483,7 @@ def test_stepping_asks_for_challengers_often_enough(arms: int) -> None:
 
 def too_steady() -> Any:
     """A challenger that stays a little longer than it may."""
-    honest = variant()[1]["steady_challenger"]
+    honest = variant()[1]["find_steady_challenger"]
 
     def planted(leader: int, board: Board) -> tuple[int, float]:
         chosen, bound = honest(leader, board)
@@ -494,7 +494,7 @@ def too_steady() -> Any:
 
 @pytest.mark.slow
 def test_a_challenger_that_stays_too_long_is_caught() -> None:
-    travel, _ = variant(steady_challenger=too_steady())
+    travel, _ = variant(find_steady_challenger=too_steady())
     assert mismatch(travel, 200, 2000.0)
 
 
@@ -504,11 +504,11 @@ def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, 
         **vars(sampling_rules),
         **vars(board_module),
         **vars(leap),
-        **vars(leap),
     }
     for name, part in list(space.items()):
         if isinstance(part, FunctionType):
             space[name] = FunctionType(part.__code__, space, name, part.__defaults__)
+    assert set(replaced) <= set(space)
     space.update(replaced)
     return space["travel"], space
 
@@ -534,7 +534,7 @@ def mismatch(
 
 @pytest.mark.slow
 def test_leaps_are_exact_where_almost_everything_leaps() -> None:
-    travel, _ = variant(NEAR=6)
+    travel, _ = variant(MIN_LEAP_SAMPLES=6)
     assert not mismatch(travel, 4000, 400.0)
     assert not mismatch(travel, 2000, 2000.0)
 
@@ -542,15 +542,15 @@ def test_leaps_are_exact_where_almost_everything_leaps() -> None:
 def off_by_one() -> Any:
     """D <= r instead of D < r."""
     space = variant()[1]
-    honest = space["misplaced"]
-    space["misplaced"] = lambda *arguments: honest(*arguments) - 1.0
-    return space["uncovered"]
+    honest = space["bound_misplaced"]
+    space["bound_misplaced"] = lambda *arguments: honest(*arguments) - 1.0
+    return space["find_uncovered"]
 
 
 def last_window_only() -> Any:
     """Only the segment next to the end is looked at."""
     space = variant()[1]
-    honest = space["uncovered"]
+    honest = space["find_uncovered"]
 
     def planted(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
         near = Board(*board)
@@ -573,13 +573,13 @@ def last_window_only() -> Any:
     ids=["accept all", "off by one", "last window"],
 )
 def test_planted_mistakes_in_the_certificate_are_caught(planted: Callable[[], Any]) -> None:
-    travel, _ = variant(NEAR=6, uncovered=planted())
+    travel, _ = variant(MIN_LEAP_SAMPLES=6, find_uncovered=planted())
     assert mismatch(travel, 3000, 2000.0)
 
 
 @pytest.mark.slow
 def test_a_line_that_covers_everything_is_caught() -> None:
-    travel, _ = variant(NEAR=6, line_covers=lambda *_: True)
+    travel, _ = variant(MIN_LEAP_SAMPLES=6, is_covered_by_line=lambda *_: True)
     assert mismatch(travel, 1500, 2000.0)
 
 

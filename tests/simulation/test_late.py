@@ -188,7 +188,7 @@ def test_continuous_runs_are_live_ones(name: str, trust: str, epsilon: float | N
 
 def not_in_order(trip: Any, clock: bool) -> float:
     """A planted mistake: rounds are released as soon as the first outcome is known."""
-    return float(min(trip.known))
+    return float(min(trip.known_at))
 
 
 dealt_until = betting.enrol_until
@@ -200,7 +200,9 @@ def eager(rng: Any, laws: Any, calendar: Any, *rest: Any) -> int:
     return dealt_until(rng, laws, calendar, math.inf, size, assigned, trip)
 
 
-@pytest.mark.parametrize(("name", "planted"), [("ready", not_in_order), ("enrol_until", eager)])
+@pytest.mark.parametrize(
+    ("name", "planted"), [("compute_release_time", not_in_order), ("enrol_until", eager)]
+)
 def test_planted_mistakes_in_the_queue_are_found(
     name: str, planted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

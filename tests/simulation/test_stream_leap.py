@@ -194,10 +194,10 @@ def half_as_often(reach: Callable[..., float]) -> Callable[..., float]:
 
 
 MISTAKES: dict[str, Callable[[], Any]] = {
-    "mirrored": lambda: mirrored_nowhere,
-    "walk_out": lambda: any_level(stream.walk_to_edge),
-    "reach": lambda: half_as_often(stream.compute_reach_chance),
-    "side_left": lambda: lambda *_: stream.NO_SIDE,
+    "mirror_end": lambda: mirrored_nowhere,
+    "walk_to_edge": lambda: any_level(stream.walk_to_edge),
+    "compute_reach_chance": lambda: half_as_often(stream.compute_reach_chance),
+    "draw_side": lambda: lambda *_: stream.NO_SIDE,
 }
 PLAN = stream.Leap(12, 0, 1, stream.Band(6, 2, 3), stream.Band(6, 3, 2))
 BEFORE: State = ((40, 40), (24, 21), (39, 39), (20, 20))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import indifference_zone
+from scipy.special import zeta
 
 from tests.support.reference import ASSETS, INSTANCES
 
@@ -68,12 +68,7 @@ def c_g(x: float) -> float:
     """C_G(x), Eq. def_C_gaussian_KK18Mixtures."""
 
     def value(lam: float) -> float:
-        g = (
-            2 * lam
-            - 2 * lam * math.log(4 * lam)
-            + math.log(indifference_zone(2 * lam))
-            - math.log(1 - lam) / 2
-        )
+        g = 2 * lam - 2 * lam * math.log(4 * lam) + math.log(zeta(2 * lam)) - math.log(1 - lam) / 2
         return float((g + x) / lam)
 
     return float(
