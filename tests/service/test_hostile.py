@@ -24,6 +24,7 @@ from discreet.service.app import make_app, routes
 from discreet.service.auth import Principal, form_key
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import LimitConfig
+from discreet.service.pages import trial_form
 from discreet.service.pages.base import LOGIN_COOKIE, TEMPLATES
 from discreet.service.state import AppState
 
@@ -59,9 +60,11 @@ REPEATED = [
     "rr/1.0/",
     "∞",
 ]
-FIELD = re.compile(r'(?:name=|f\.\w+\()"(\w+)"')
+FIELD = re.compile(r'name="(\w+)"')
 FORMS = [path for path in TEMPLATES.glob("*.html") if "<form" in path.read_text()]
-FIELDS = sorted({name for path in FORMS for name in FIELD.findall(path.read_text())})
+FIELDS = sorted(
+    {name for path in FORMS for name in FIELD.findall(path.read_text())} | {*trial_form.FIELDS}
+)
 
 
 class Caller:
@@ -121,7 +124,8 @@ def filled(path: str, value: str) -> str:
 
 
 def test_the_fields_are_found(caller: Caller) -> None:
-    assert {"outcome", "code", "arms", "reason", "days", "secret", "key", "once"} <= {*FIELDS}
+    assert {"outcome", "code", "arms", "accrual", "reason", "days", "secret", "key"} <= {*FIELDS}
+    assert "once" in FIELDS
     assert ("POST", "/t/{name}/site/tell") in paths(caller)
     assert len(paths(caller)) > 50
 

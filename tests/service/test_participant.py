@@ -66,7 +66,7 @@ def test_the_question_has_all_that_randomising_needs(home: AppState, base: str) 
     assert numbers == {"epsilon": 2.0, "low": 0.0, "high": 10.0, "middle_level": 0.5, "gamma": None}
     assert found["middle_level"] == batch.middle_level
     assert found["fraction"] == ["2", "1"]
-    assert (found["state"], found["person"], found["published"]) == ("open", 1, False)
+    assert (found["state"], found["participant"], found["published"]) == ("open", 1, False)
     assert found["script"] == script_hash() == trial.protocol.script
 
 

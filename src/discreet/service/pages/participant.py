@@ -36,7 +36,7 @@ class Question(msgspec.Struct):
     """What a participant is asked, and all that randomising the answer needs."""
 
     trial: str
-    person: int
+    participant: int
     """The number in the record."""
     state: str
     question: str
@@ -72,7 +72,7 @@ class Receipt(msgspec.Struct):
     taken: bool
     """Whether it was this answer that was taken."""
     late: bool
-    person: int
+    participant: int
     published: bool
     event: tuple[int, str] | None
     """Number and hash of the event that tells the answer; none if it is not there yet,
@@ -88,9 +88,9 @@ async def _page(page: PageRequest) -> Response:
 
 
 async def _question(app_state: AppState, principal: Principal, _: Request) -> Question:
-    name, person = _whose(principal)
+    name, participant = _whose(principal)
     trial = await app_state.run(app_state.trial, name)
-    asked = await app_state.run(app_state.as_user(name, principal).participant_view, person)
+    asked = await app_state.run(app_state.as_user(name, principal).participant_view, participant)
     status = await app_state.run(trial.status)
     protocol = trial.protocol
     if protocol.script not in (None, script_hash()):
@@ -104,7 +104,7 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
     over, under = epsilon.as_integer_ratio()
     return Question(
         trial=protocol.name,
-        person=asked.number,
+        participant=asked.number,
         state=asked.state,
         question=protocol.question,
         yes_no=is_yes_no(protocol),
@@ -125,12 +125,12 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
 
 
 async def _answer(app_state: AppState, principal: Principal, request: Request) -> Receipt:
-    name, person = _whose(principal)
+    name, participant = _whose(principal)
     sent = msgspec.json.decode(await request.body(), type=Sent)
     response, key = Randomised.parse(sent.response), request_key(request, principal)
     caller = app_state.as_user(name, principal)
-    told = await app_state.run(caller.answer, person, response, key)
-    asked = await app_state.run(caller.participant_view, person)
+    told = await app_state.run(caller.answer, participant, response, key)
+    asked = await app_state.run(caller.participant_view, participant)
     status = await app_state.run(app_state.trial(name).status)
     about = (asked.number, asked.is_published, asked.event, status.head)
     return Receipt(told.new == 1, bool(told.late), *about)

@@ -140,7 +140,7 @@ function namesScript() {
 }
 
 function showQuestion(left) {
-  write("about", `The trial “${asked.trial}”. You are person ${asked.person} in it.`);
+  write("about", `The trial “${asked.trial}”. You are participant ${asked.participant} in it.`);
   write("odds", oddsWords());
   at("yesno").hidden = !asked.yes_no;
   at("number").hidden = asked.yes_no;
@@ -243,10 +243,11 @@ function showReceipt(found) {
   write("receipt-title", titleOf(found));
   write("receipt-words", receiptWords(found));
   write("receipt-trial", asked.trial);
-  write("receipt-person", String(found.person));
+  write("receipt-participant", String(found.participant));
   write("receipt-word", found.taken ? word : "not known here any more");
   const [number, hash] = found.event ?? [];
-  write("receipt-event", found.event ? `event ${number}, ${hash}` : `person ${found.person}`);
+  const place = found.event ? `event ${number}, ${hash}` : `participant ${found.participant}`;
+  write("receipt-event", place);
   write("receipt-head", found.head);
   at("receipt").hidden = false;
   at("receipt-title").focus();
