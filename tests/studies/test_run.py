@@ -733,7 +733,11 @@ class TestCommand:
         for words in ("[/red]", " 0.001 ", " 10 ", " 0.005 ", " wrong ", " at cap"):
             assert words in shown.stdout
         assert "…" not in shown.stdout
-        assert ("± error" in shown.stdout) == (width >= 92)
+        for words in ("  ± error  ", "  lower  ", " 2.090e+13 ", " 10,480,732 "):
+            assert (words in shown.stdout) == (width >= 80)
+        left_out = "For lack of room without: lower bound, ± error."
+        assert (left_out in shown.stdout) == (width < 80)
+        assert f"{tmp_path}/out/table.parquet." in shown.stdout, "a path is not broken"
 
     def test_what_was_left_out_is_said(self, tmp_path: Path) -> None:
         path = tmp_path / "study.toml"

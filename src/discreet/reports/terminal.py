@@ -4,9 +4,11 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 import rich.table
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 
@@ -31,6 +33,8 @@ MIN_HEAD = 8
 """Characters from which the head of a column is broken into lines."""
 NARROWEST = 64
 """Columns below which numbers would be cut."""
+MAX_TERM = 24
+"""Most columns of a term before its definition."""
 
 
 def make_console() -> Console:
@@ -80,13 +84,23 @@ def _print_part(part: Part, console: Console) -> None:
 
 
 def _print_pairs(pairs: Iterable[tuple[str, str]], console: Console) -> None:
-    """Print a short text and a long one in each row, the long one broken into lines."""
-    grid = rich.table.Table.grid(padding=(0, 1))
-    grid.add_column(max_width=24)
-    grid.add_column()
+    """Print a short text and a long one in each row, the long one broken into lines.
+
+    A word longer than a line, as a path is, is neither cut nor broken.
+    """
+    pairs = list(pairs)
+    width = min(MAX_TERM, max((cell_len(short) for short, _ in pairs), default=0))
     for short, long in pairs:
-        grid.add_row(short, long)
-    console.print(grid)
+        terms = textwrap.wrap(short, width) or [""]
+        lines = _break_lines(long, console.width - width - 1)
+        for term, line in zip_longest(terms, lines, fillvalue=""):
+            console.print(f"{set_cell_size(term, width)} {line}".rstrip(), soft_wrap=True)
+
+
+def _break_lines(text: str, width: int) -> list[str]:
+    """Return the lines of a text; a word longer than a line stays whole."""
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return [line for part in text.split("\n") for line in wrapper.wrap(part) or [""]]
 
 
 def print_table(table: Table, console: Console | None = None) -> None:
