@@ -19,10 +19,9 @@ from tests.support.chance import SEEDED, chance
 
 SOURCE = Path(randomisation.__file__).parent.parent
 UNIQUE = {
-    *("cli/ask", "files", "remote/http"),
-    *("service/credentials", "service/middleware", "service/pages/frame"),
-    *("trials/chain", "trials/desk", "trials/entry", "trials/intake"),
-    *("trials/store/doors",),
+    *("cli/trial", "client/http", "files"),
+    *("service/auth", "service/middleware", "service/pages/base"),
+    *("trials/record", "trials/store/tokens", "trials/transcript"),
 }
 """Where it makes what nobody else has, or pauses: nothing of a trial hangs on it."""
 ALARM = 1e-9

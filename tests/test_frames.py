@@ -157,7 +157,7 @@ def test_a_transcript_is_a_table_of_what_it_says(shown: dict[str, Any]) -> None:
 
 
 def test_means_are_in_units_of_the_outcomes() -> None:
-    protocol = {"arms": ["A", "B"], "low": 0.0, "high": 400.0, "direction": "min"}
+    protocol = {"arms": ["A", "B"], "range": [0.0, 400.0], "direction": "min"}
     batches = [{"arm": 0, "count": 8, "sum": 24}, {"arm": 1, "count": 8, "sum": None}]
     body = {"seq": 1, "kind": "released", "releases": batches, "unit": 0.25}
     record: dict[str, Any] = {"protocol_hash": "", "status": {}}
@@ -174,7 +174,7 @@ def test_means_are_in_units_of_the_outcomes() -> None:
 
 def test_single_answers_and_added_arms_have_rows() -> None:
     names = ["A", "B"]
-    added = {"seq": 2, "kind": "manager", "action": "add-arm", "about": "C", "reason": "r"}
+    added = {"seq": 2, "kind": "managed", "action": "add-arm", "about": "C", "reason": "r"}
     assert _event_rows(dict(added), names)[0]["about"] == "C"
     ended = {"seq": 3, "kind": "stopped", "conclusive": True, "recommendation": 2}
     assert _event_rows(ended, names)[0]["recommendation"] == "C"

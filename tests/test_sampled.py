@@ -122,7 +122,7 @@ class TestScaled:
         )
         assert made.rewards[0].tolist() == [0, 0.5, 1]
         assert (made.clipped, made.scale) == (2, discreet.scale.Scale(0, 1))
-        with pytest.raises(InvalidInputError, match="outside must be one of refuse, clip"):
+        with pytest.raises(InvalidInputError, match="out_of_range must be one of refuse, clip"):
             Sampled.from_outcomes({"x": [0], "y": [1]}, out_of_range="drop")
 
     def test_no_range_is_for_rewards_only(self) -> None:

@@ -254,7 +254,7 @@ class Doubled(Rehearsal):
 def test_a_difference_is_audited_too(mechanism: type[Rehearsal], runs: int, leaks: bool) -> None:
     """Two arms at ε = 1/4 release their difference in the first round."""
     strategy = bet_se(0.1, 0.25)
-    assert Rehearsal(strategy, 200, NoNoise()).live.now.difference  # type: ignore[attr-defined]
+    assert Rehearsal(strategy, 200, NoNoise()).live.current.difference  # type: ignore[attr-defined]
     assert audited(strategy, mechanism, "first", runs).is_violated == leaks
 
 
@@ -388,7 +388,7 @@ def test_a_rehearsal_is_the_live_trial(
     noise = Counted()
     monkeypatch.setattr(wall, "add_laplace_noise", noise.add_noise_to_totals)
     rounds = count(1)
-    monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
+    monkeypatch.setattr(enrolment, "draw_key", lambda: keys(next(rounds)))
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
     while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:
@@ -406,7 +406,7 @@ def test_a_rehearsal_is_the_live_trial(
         parts = ("arm", "phase", "count", "sum", "near")
         assert mine.releases == [tuple(one.get(part) for part in parts) for one in published]
     opened = [event for event in record["events"] if event["kind"] == "opened"]
-    said = ("round", "odds", "people", "commit")
+    said = ("round", "odds", "participants", "commit")
     assert [one[:4] for one in mine.openings] == [tuple(e[name] for name in said) for e in opened]
     revealed = [key for event in record["events"] for key in event.get("keys", [])]
     assert [[*key] for key in mine.keys] == revealed

@@ -133,7 +133,7 @@ def test_honest_mechanisms_are_not_accused(strategy: Strategy, runs: int) -> Non
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
 def test_differences_and_bits_are_audited_too(epsilon: float) -> None:
     strategy = bet_se(0.1, epsilon, outcomes="numbers")
-    assert Rehearsal(strategy, 200, NoNoise()).live.now.difference == (epsilon < 1)  # type: ignore[attr-defined]
+    assert Rehearsal(strategy, 200, NoNoise()).live.current.difference == (epsilon < 1)  # type: ignore[attr-defined]
     found = audited(strategy, Rehearsal, "first", 150)
     assert not found.is_violated
 

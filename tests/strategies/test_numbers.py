@@ -292,7 +292,7 @@ PLANTED: dict[str, Plant] = {
     "numbers in all rounds": swap(plan, "is_finer", lambda *args: True),
     "bits in all rounds but the first": swap(plan, "is_finer", lambda *args: False),
     "plans without closeness": everywhere("measure_closeness_share", lambda book: 0.0),
-    "centres of finer places": swap(plan, "PLACES", 2**20),
+    "centres of finer places": swap(plan, "CENTRE_UNITS", 2**20),
     "levels: bets at the announced one": everywhere(
         "compute_sent_centre", lambda centre, setting: centre
     ),

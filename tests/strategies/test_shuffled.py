@@ -159,7 +159,7 @@ def test_the_same_releases_and_decisions(strategy: Strategy) -> None:
 
 
 def test_a_release_before_everybody_is_dealt_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ShuffledRun, "due", lambda run: run.inner.due())
+    monkeypatch.setattr(ShuffledRun, "list_due", lambda run: run.inner.list_due())
     with pytest.raises(AssertionError):
         test_the_same_releases_and_decisions(STRATEGIES[0])
 

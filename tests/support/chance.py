@@ -104,7 +104,7 @@ def install() -> None:
     os.register_at_fork(before=chance.forking, after_in_child=chance.forked)
     for room in SEEDED:
         vars(room)["secrets"] = chance
-    vars(audit)["Simulated"] = lambda seed: SimulatedNoise(
+    vars(audit)["SimulatedNoise"] = lambda seed: SimulatedNoise(
         chance.randbits(64) if seed is None else seed
     )
     pairs, levels = _laplace_pair, _level_answerer
