@@ -146,6 +146,7 @@ def test_status(trial: Trial) -> None:
 def test_ask_over_http(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "REMEMBERED", 600.0)  # however slowly the calls follow
     monkeypatch.setattr(observability, "_own", [])  # no log that another test has started
+    monkeypatch.setattr(observability.LOG, "disabled", True)
     home = AppState(str(trial.url))
     secret, _ = home.tokens.make("a test", "manager", "a test")
     headers = {"Authorization": f"Bearer {secret}"}
