@@ -59,7 +59,7 @@ BIT_PAIRS = [("0, or of 1", 0.0, 1.0)]
 NUMBER_PAIRS = [*BIT_PAIRS, ("0, or of 1/2", 0.0, 0.5), ("1/2, or of 1", 0.5, 1.0)]
 """Pairs if the closeness to the centre, first 1/2, is released too: both move."""
 ZEROS, HALVES = (0.0, 1.0, "0, or 1"), (0.5, 0.0, "1/2, or 0")
-"""What everybody has, what one participant may have instead, and that in words."""
+"""The outcome of everybody, another outcome of one participant, and both in words."""
 
 
 class Experiment(NamedTuple):

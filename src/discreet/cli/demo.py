@@ -40,7 +40,7 @@ DELTA = 0.05
 GAP = 0.15
 SEED = 1
 RUNS = 500
-HEAD = ("look", "people", *DOSES.names)
+HEAD = ("look", "patients", *DOSES.names)
 QUESTION = (
     "Which of four doses of a drug helps most patients? We want to be wrong at most one time in "
     "twenty (δ = 0.05), keep every patient's outcome private (ε = 0.5), and enrol as few "
@@ -73,7 +73,7 @@ def _heading(number: int, words: str) -> None:
 
 
 def the_plan() -> Plan:
-    """How many patients, before anything is known but what difference matters."""
+    """Plan the trial from the difference that matters alone, show the plan and return it."""
     _heading(1, "The plan")
     say(
         "About half of the patients respond, and a dose that is better than the others by "
@@ -104,14 +104,14 @@ def one_trial() -> RunPath:
 
 
 def looks(path: RunPath) -> list[list[str]]:
-    """A row for each look: people so far, and for every dose its released mean or that
-    it is out.
+    """Return a row for each look: patients so far, and for every dose its estimate or
+    that it is eliminated.
     """
     rows, out = [], np.zeros(len(path.names), np.bool_)
     halves = (path.high - path.low) / 2
     for number, people_now in enumerate(path.samples):
         cells = [
-            f"{mean:.2f} ± {half:.2f}" if fresh else "out" if gone else "–"
+            f"{mean:.2f} ± {half:.2f}" if fresh else "eliminated" if gone else "–"
             for mean, half, fresh, gone in zip(
                 path.means[number], halves[number], path.released[number], out, strict=True
             )
@@ -141,7 +141,7 @@ def story(path: RunPath) -> list[str]:
 
 
 def without_privacy(path: RunPath) -> tuple[Results, Results]:
-    """What such trials take on average, private and not."""
+    """Simulate such trials with and without privacy, compare them and return both."""
     _heading(3, "What it would have taken without privacy")
     trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON, target_difference=GAP), RUNS, SEED)
     free = engine.simulate(DOSES, bet_se(DELTA, trust="none", target_difference=GAP), RUNS, SEED)
@@ -151,7 +151,7 @@ def without_privacy(path: RunPath) -> tuple[Results, Results]:
 
 
 def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
-    """The price of privacy in sentences."""
+    """Return the cost of privacy in sentences."""
     private, plain = (float(found.samples.mean()) for found in (trials, free))
     return (
         f"{RUNS} such trials took {format_participants(private)} patients on average, "
@@ -163,14 +163,14 @@ def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
 
 
 def live_trial(folder: Path) -> None:
-    """The same on people: a real trial with durable storage and exact noise, only that
-    the people are simulated.
+    """Run a live trial with durable storage and exact noise, in which only the patients
+    are simulated.
     """
     _heading(4, "A live trial")
     file = folder / "trial.db"
     say(
-        f"This is not a simulation but a real trial, kept in {file.name}; only its people are "
-        "made up. Those who enrol people ask for assignments and tell outcomes; the trial "
+        f"This is not a simulation but a real trial, kept in {file.name}; only its patients "
+        "are simulated. Staff enrol patients and record their outcomes; the trial "
         "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from "
         "the system and cannot be repeated, so it ends differently each time.\n"
     )
@@ -180,7 +180,7 @@ def live_trial(folder: Path) -> None:
     )
     rates = dict(zip(DOSES.names, DOSES.means, strict=True))
     while not (batch := trial.ask(500)).stopped:
-        trial.tell_many({person.id: flip_coin(rates[person.arm]) for person in batch.assignments})
+        trial.tell_many({one.id: flip_coin(rates[one.arm]) for one in batch.assignments})
     transcript = trial.transcript()
     for line in transcript_lines(transcript):
         say(line)
@@ -192,12 +192,12 @@ def live_trial(folder: Path) -> None:
 
 
 def the_service(folder: Path) -> None:
-    """The same trial as a service shows it, to whoever may see it."""
+    """Show the published page of the live trial, as the service serves it."""
     from importlib.util import find_spec
 
     _heading(5, "The trial as a service")
     say(
-        "With discreet serve, hospitals enrol people and tell outcomes in a browser, and "
+        "With discreet serve, hospitals enrol patients and record outcomes in a browser, and "
         "everybody else can follow the trial. This is the published page of the live trial.\n"
     )
     if find_spec("starlette") is None:
@@ -208,7 +208,7 @@ def the_service(folder: Path) -> None:
 
 
 def transcript_lines(transcript: dict[str, Any]) -> list[str]:
-    """The public record in sentences, assignments summed up."""
+    """Return the releases of the public record as lines of text."""
     lines, assigned = ["Its transcript, which may be published:"], 0
     for event in transcript["events"]:
         assigned += len(event.get("arms", ()))
@@ -219,17 +219,17 @@ def transcript_lines(transcript: dict[str, Any]) -> list[str]:
             if one["sum"] is not None and one["count"]:
                 value = one["sum"] * event["unit"] / one["count"]
                 words = f"{words:<26} {what} {value:6.3f}  ε = {one['epsilon']:g}"
-            lines.append(f"  {event['seq']:>3}  after {assigned:>5} people: {words}")
+            lines.append(f"  {event['seq']:>3}  after {assigned:>5} patients: {words}")
     return [*lines, ""]
 
 
 def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
-    """The same on a page, with pictures."""
+    """Write the report of the demo, with charts."""
     done = charts.distribution({"no privacy": free, f"ε = {EPSILON:g}": trials})
     picture = Figure(
         lambda: charts.render(charts.draw_distribution(done)),
-        "Share of the trials that have ended, against people enrolled, with privacy and without",
-        "Share of the trials that have an answer, against the patients enrolled by then.",
+        "Share of the trials that have ended, against patients enrolled, with privacy and without",
+        "Share of the trials with a result, against the patients enrolled by then.",
     )
     trial: list[Part] = [
         Paragraph(describe_path(path)),

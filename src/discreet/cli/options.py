@@ -582,17 +582,17 @@ def arms_options(command: Any) -> Any:
 
 @dataclass
 class Arms:
-    """What the options of `arms_options` say of the arms."""
+    """The values of the options of `arms_options`."""
 
     known: dict[str, Any]
     """--means, --instance and --names."""
     file: str | None
     part: dict[str, Any]
-    """What belongs to --data."""
+    """The values of the options that belong to --data."""
 
     @property
     def any(self) -> bool:
-        """Whether anything was said."""
+        """True if any of the options was given."""
         return _any(self.known) or self.file is not None or _any(self.part)
 
     @cached_property

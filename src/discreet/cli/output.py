@@ -1,6 +1,4 @@
-"""What stands on stderr while a command works: bars with the time left, warnings of one
-line.
-"""
+"""Show progress and warnings on stderr, and read and write the files of commands."""
 
 import csv
 import os
@@ -159,7 +157,7 @@ def pieces_of(file: TextIO) -> Iterator[dict[str, str]]:
 
 
 def _separator(lines: list[str]) -> str:
-    """What stands between the cells, by the first line that says anything."""
+    """Return the separator of a CSV file, judged by its first line that is not empty."""
     first = next((line for line in lines if line.strip("\ufeff \r\n")), "").strip("\ufeff \r\n")
     if first.lower().startswith("sep=") and first[4:5] in (*SEPARATORS,):
         return first[4:5]
@@ -167,7 +165,7 @@ def _separator(lines: list[str]) -> str:
 
 
 def _is_outcome(word: str) -> bool:
-    """Whether it may be an outcome: a number, or a randomised response."""
+    """Return True if a word may be an outcome: a number, or a randomised response."""
     try:
         float(word)
     except ValueError:
